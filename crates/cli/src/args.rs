@@ -1,4 +1,4 @@
-//! The arguments of every command.
+//! The arguments of every command. Their doc comments are the text of `--help`.
 
 mod agents;
 mod call;
@@ -37,8 +37,8 @@ pub(crate) use self::record::RecordArgs;
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Exit codes: 0 all is well, 1 it was tried and did not succeed, 2 usage or configuration,
-3 it can't be told, 4 nothing selected, 130 interrupted.
+    after_help = "Exit codes: 0 success, 1 failed, 2 usage or configuration error, 3 inconclusive, 4 nothing
+selected, 130 interrupted.
 
 Start with `proctor init`, then `proctor check eval.yaml`."
 )]
@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Init(InitArgs),
 }
 
-/// A duration in which something can happen: none at all would end everything before it starts.
+/// Parses a duration above zero: a timeout of zero would end everything before it starts.
 fn span(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
         Ok(span) if span.is_zero() => Err("write a duration above zero, such as 90s".to_owned()),
@@ -75,10 +75,9 @@ fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Look for mistakes in suite files, and in everything they name.
+/// Check suite files, and all files that they name, for mistakes.
 ///
-/// All problems of all files are shown at once, each with its place. Nothing is started and
-/// nothing is fetched.
+/// Shows all problems of all files at once, each with file and line. Starts no program and downloads nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor validate eval.yaml
@@ -89,7 +88,7 @@ pub(crate) struct ValidateArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Take unknown keys for errors
+    /// Treat unknown keys as errors
     #[arg(long)]
     pub(crate) strict: bool,
 
@@ -100,16 +99,16 @@ pub(crate) struct ValidateArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Show what a suite would run: cases, trials, limits, servers, checks.
+/// Show what a suite would run: cases, trials, limits, servers and checks.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor list eval.yaml
   proctor list eval.yaml -l suite=basic,suite=smoke -r '^create-'
   proctor list eval.yaml -n 5 --task-timeout 2m -o json
 
-Nothing selected: exit code 4.")]
+Exit codes: 0 listed, 2 usage or configuration error, 4 nothing selected.")]
 pub(crate) struct ListArgs {
-    /// The eval file
+    /// Eval file of the suite
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
@@ -123,7 +122,7 @@ pub(crate) struct ListArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Which cases, how often, within which limits.
+/// The flags that select cases, and set their number of runs and their limits.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
     /// Only cases with these labels: `k=v,k=w,j=x` means k is v or w, and j is x
@@ -134,29 +133,29 @@ pub(crate) struct PlanArgs {
     #[arg(short, long, value_name = "REGEX", value_parser = Pattern::compile)]
     pub(crate) run: Option<Pattern>,
 
-    /// Run each case this often, whatever its file says
+    /// Run each case N times; overrides the suite
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
 
-    /// Time for setup, agent and verification of each case, whatever its file says
+    /// Timeout for setup, agent and verification of each case; overrides the suite
     #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) task_timeout: Option<Duration>,
 
-    /// The same, for cases that set none
+    /// Timeout for setup, agent and verification of cases that don't set one
     #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) default_task_timeout: Option<Duration>,
 
-    /// Time for the cleanup of each case, whatever its file says
+    /// Timeout for the cleanup of each case; overrides the suite
     #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) cleanup_timeout: Option<Duration>,
 
-    /// The same, for cases that set none
+    /// Timeout for the cleanup of cases that don't set one
     #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) default_cleanup_timeout: Option<Duration>,
 }
 
 impl PlanArgs {
-    /// Whether any of them is given.
+    /// Whether the command line has any of these flags.
     pub(crate) fn is_given(&self) -> bool {
         self.label_selector.is_some()
             || self.run.is_some()
@@ -184,14 +183,15 @@ impl PlanArgs {
     }
 }
 
-/// Show what a server is and offers: tools, resources, prompts, capabilities.
+/// Show a server's version, capabilities, tools, resources and prompts.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor tools -- npx -y @modelcontextprotocol/server-everything
   proctor tools --url http://localhost:8080/mcp
   proctor tools --config mcp-config.yaml --server files -o json | jq '.tools[].name'
 
-Exit codes: 0 listed, 2 usage, 3 the server could not be reached or asked.")]
+Exit codes: 0 listed, 1 protocol problem with --strict, 2 usage error, 3 the server could not be
+reached or did not answer.")]
 pub(crate) struct ToolsArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
@@ -200,7 +200,7 @@ pub(crate) struct ToolsArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Call one tool of a server, and show its result.
+/// Call one tool of a server and show its result.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor call get-sum a=2 b=40 -- npx -y @modelcontextprotocol/server-everything
@@ -209,21 +209,21 @@ pub(crate) struct ToolsArgs {
   proctor call get-sum --args '{\"a\": 2, \"b\": 40}' --record .proctor/runs/sum --config mcp.yaml
   jq .input call.json | proctor call get-sum - --config mcp.yaml
 
-A VALUE is JSON where it parses and the tool's schema agrees, and text otherwise: `a=2` is a number
-for a tool that wants numbers, and `id=2` the text \"2\" for one that wants text.
+A VALUE is sent as JSON if it parses and matches the tool's schema, otherwise as text. Example:
+`a=2` is the number 2 if the schema says number, and the text \"2\" if it says string.
 
-Exit codes: 0 the tool answered, 1 it said that it failed, 2 usage, 3 it could not be called
-or recorded.")]
+Exit codes: 0 success, 1 the tool returned an error, 2 usage error, 3 the call or the recording
+failed.")]
 pub(crate) struct CallArgs {
-    /// The tool
+    /// Name of the tool
     pub(crate) tool: String,
 
-    /// Its arguments, as NAME=VALUE, or NAME=@FILE for what a file holds (@- for stdin); or all of
-    /// them as a JSON object from a file, @FILE, or from stdin, -
+    /// Arguments of the tool: NAME=VALUE, or NAME=@FILE for the content of a file (@- for stdin). Or
+    /// all arguments as one JSON object, from a file (@FILE) or from stdin (-)
     #[arg(value_name = "NAME=VALUE", value_parser = call::tool_argument)]
     pub(crate) arguments: Vec<ToolArgument>,
 
-    /// Its arguments, as a JSON object; @FILE reads it from a file, - from stdin
+    /// All arguments as a JSON object; @FILE reads it from a file, - from stdin
     #[arg(long, value_name = "JSON", value_parser = call::json_arguments)]
     pub(crate) args: Option<JsonArguments>,
 
@@ -234,57 +234,57 @@ pub(crate) struct CallArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Which server, and how it is reached.
+/// The flags that choose a server and set up its connection.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
-    /// The server's address: streamable HTTP, or the older transport if it answers to that
+    /// URL of the server: streamable HTTP, or HTTP+SSE if the server only supports that
     #[arg(long, value_name = "URL", conflicts_with_all = ["config", "command"])]
     pub(crate) url: Option<String>,
 
-    /// A header to send to --url, as `NAME: VALUE`; may be repeated
+    /// Send this header to --url, as `NAME: VALUE` (repeatable)
     #[arg(long = "header", value_name = "HEADER", requires = "url", value_parser = header)]
     pub(crate) headers: Vec<(String, String)>,
 
-    /// An MCP config that names the server
+    /// MCP config with the server
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Which server of --config, if it has several
+    /// Name of the server in --config, if it has several
     #[arg(long, value_name = "NAME", requires = "config")]
     pub(crate) server: Option<String>,
 
-    /// An environment variable that the server gets besides PATH, HOME and the like
+    /// Pass this environment variable to the server, in addition to PATH, HOME and the like
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) patience: TimeoutArgs,
+    pub(crate) timeouts: TimeoutArgs,
 
-    /// Keep every message in this folder, which must not hold a run yet
+    /// Record every message in this folder; it must not contain a run
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
 
-    /// Fail if the server breaks the protocol, even in ways that can be tolerated
+    /// Fail on any protocol problem of the server, even a tolerable one
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// The command that starts the server, after `--`
+    /// Command that starts the server, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 
-/// How long servers may take.
+/// The timeouts of a connection to a server.
 #[derive(Debug, Args)]
 pub(crate) struct TimeoutArgs {
-    /// How long to wait for a server to come up
+    /// Timeout for starting and connecting to a server
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
     pub(crate) connect_timeout: Duration,
 
-    /// How long to wait for an answer
+    /// Response timeout; progress notifications restart it
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
     pub(crate) timeout: Duration,
 
-    /// How long to wait for an answer whose server keeps reporting progress
+    /// Total response timeout, also while the server reports progress
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = span)]
     pub(crate) total_timeout: Duration,
 }
@@ -309,31 +309,31 @@ fn header(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Look at what a run recorded.
+/// Show the report or the events of a recorded run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResultCommand {
     Show(ShowArgs),
     View(ViewArgs),
 }
 
-/// Show the report of a run again, from its record alone.
+/// Show the report of a run again, from its record.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor result show .proctor/runs/20261115-101500-my-suite
   proctor result show .proctor/runs/20261115-101500-my-suite -o json > result.json
   proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
 
-Exit codes: 0 shown, whatever came of the run, 2 usage or an unreadable record.")]
+Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
 pub(crate) struct ShowArgs {
-    /// The run's folder
+    /// Folder of the run
     #[arg(value_name = "RUN")]
     pub(crate) folder: PathBuf,
 
-    /// Write the result as JSON to this file too
+    /// Also write the result as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Write the result as JUnit XML to this file too
+    /// Also write the result as JUnit XML to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
@@ -341,46 +341,51 @@ pub(crate) struct ShowArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Show everything that a run recorded, in order.
+/// Show every recorded event of a run, in order.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result view .proctor/runs/20261115-101500-my-suite
+  proctor result view .proctor/runs/20261115-101500-my-suite --trial borrow-book --full
+
+Exit codes: 0 shown, 2 usage error or unreadable record, 4 no such trial.")]
 pub(crate) struct ViewArgs {
-    /// The run's folder
+    /// Folder of the run
     #[arg(value_name = "RUN")]
     pub(crate) folder: PathBuf,
 
-    /// Only trials whose name has this in it
+    /// Only trials whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     pub(crate) trial: Option<String>,
 
-    /// Only what was found to be wrong with servers
+    /// Only findings (protocol problems)
     #[arg(long)]
     pub(crate) findings: bool,
 
-    /// Show messages and texts over 4 KiB whole
+    /// Don't shorten messages and texts over 4 KiB
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// How it is written
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ViewFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ViewFormat {
-    /// For people
+    /// Text for people
     Text,
-    /// For scripts: the events as they were recorded, one a line
+    /// The recorded events as JSON, one per line
     Json,
 }
 
-/// What a suite is loaded with.
+/// The flags that change how a suite is loaded.
 #[derive(Debug, Args)]
 pub(crate) struct LoadingArgs {
-    /// The checkout of a source that the suite names; may be repeated
+    /// Local checkout of a source named in the suite (repeatable)
     #[arg(long = "source", value_name = "NAME=DIR", value_parser = source_root)]
     sources: Vec<(String, PathBuf)>,
 
-    /// Use this MCP config instead of the one that the suite names
+    /// Use this MCP config instead of the suite's
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config_file: Option<PathBuf>,
 }
@@ -400,54 +405,54 @@ fn source_root(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// How results are written.
+/// The flag that chooses the output format.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// How the result is written
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people
+    /// Text for people
     Text,
-    /// For scripts: one JSON document
+    /// One JSON document, for scripts
     Json,
 }
 
-/// Print the JSON Schema of a kind of file, for editors.
+/// Print the JSON Schema of a file format, for editors.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   mkdir -p .proctor && proctor schema eval > .proctor/eval.schema.json
 
-Then let the first line of eval.yaml be
+Then start eval.yaml with this line:
   # yaml-language-server: $schema=.proctor/eval.schema.json")]
 pub(crate) struct SchemaArgs {
-    /// The kind of file
+    /// File format
     pub(crate) kind: SchemaKind,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum SchemaKind {
-    /// An eval file
+    /// Eval files (suites)
     Eval,
-    /// A task file
+    /// Task files
     Task,
-    /// An agent file
+    /// Agent files
     Agent,
-    /// An MCP config
+    /// MCP configs
     McpConfig,
-    /// The rules of a scripted model
+    /// Scripts (`scripted:FILE`), the rules of scripted models
     Scripted,
-    /// Evals that a server ships
+    /// Evals files, for servers that ship evals
     Evals,
 }
 
-/// Write a small suite to start from. Never overwrites a file.
+/// Write a small example suite. Never overwrites a file.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// The folder to write to
+    /// Folder to write to
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
 }

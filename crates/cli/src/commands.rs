@@ -1,4 +1,4 @@
-//! One module for each command.
+//! The commands, one module each, and what they share.
 
 pub(crate) mod agents;
 mod attended;
@@ -35,21 +35,22 @@ use crate::exit::{Exit, ReportedExit};
 use crate::snippet;
 use crate::threads;
 
-/// The environment, as far as it is text.
+/// The environment variables that are valid UTF-8.
 fn environment() -> Environment {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }
 
-/// The engine with the environment of this process; this program contains whatever it starts.
+/// The engine with the environment of this process; this executable is also its guard.
 fn engine() -> anyhow::Result<Engine> {
-    let program = std::env::current_exe().context("can't tell where Proctor is")?;
+    let program =
+        std::env::current_exe().context("can't determine the path of the proctor executable")?;
     let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     Ok(Engine::new(environment(), program).with_command(command.collect()))
 }
 
-/// Prepares a run; Ctrl-C ends that. Fails with [`ReportedExit`] if the run does not start.
+/// Prepares a run until Ctrl-C. Fails with [`ReportedExit`] if the run does not start.
 fn prepare_with(
     host: &InteractiveHost,
     format: OutputFormat,
@@ -63,7 +64,7 @@ fn prepare_with(
             () = stops.next() => Ok(None),
         }
     });
-    // Processes are ended by their guards, which a runtime that is going away still waits for.
+    // Guards end the processes; the runtime waits for them while it shuts down.
     runtime.shutdown_timeout(Duration::from_secs(5));
     match prepared? {
         Some(Ok(prepared)) => Ok(prepared),
@@ -72,12 +73,12 @@ fn prepare_with(
     }
 }
 
-/// Hides the secrets of the environment, where no server is known that has others.
+/// A redactor for the secrets of the environment, for messages before any server is known.
 pub(crate) fn known_secrets() -> Redactor {
     Redactor::from_environment(&environment())
 }
 
-/// All problems, drawn.
+/// Renders all problems with their source lines.
 fn drawn(problems: &Problems) -> String {
     let mut out = String::new();
     for problem in problems {
@@ -85,10 +86,8 @@ fn drawn(problems: &Problems) -> String {
         out.push('\n');
     }
     if problems.dropped() > 0 {
-        out.push_str(&format!(
-            "{} more problems are not shown\n\n",
-            problems.dropped()
-        ));
+        let more = counted(problems.dropped(), "more problem");
+        out.push_str(&format!("… and {more}\n\n"));
     }
     out
 }

@@ -1,17 +1,16 @@
-//! The server of the quickstart: a small library, in which books can be looked up and borrowed.
+//! The demo server of the quickstart: a small library to search and borrow books.
 //!
-//! It is part of the program so that the quickstart needs nothing but a build. It speaks MCP on its
-//! stdin and stdout, in the handshake era, and ships a few evals.
+//! It is part of the executable, so that the quickstart needs only a build. It speaks MCP on stdin and
+//! stdout, in the handshake era, and ships a few evals.
 
 use std::io::{self, BufRead, Write};
 
 use mcp_evals::{CAPABILITY, EXTENSION, Eval, Expected, Input, METHOD, Message, PageError, Suite};
 use serde_json::{Map, Value, json};
 
-/// The hidden command.
+/// The hidden command that runs the server.
 pub(crate) const COMMAND: &str = "__demo";
 
-/// A book of the library.
 struct Book {
     id: u64,
     title: &'static str,
@@ -19,7 +18,7 @@ struct Book {
     lent_to: Option<String>,
 }
 
-/// Serves until nobody writes any more.
+/// Serves until the end of the input.
 pub(crate) fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     let mut library = Library::new();
     for line in input.lines() {
@@ -98,7 +97,7 @@ impl Library {
                     "mimeType": "text/plain",
                     "text": "A member may borrow a book for 14 days. What is lent can't be borrowed.",
                 }]})),
-                other => Err((-32002, format!("there is no resource {other:?}"))),
+                other => Err((-32002, format!("resource {other:?} not found"))),
             },
             "prompts/list" => Ok(json!({"prompts": [{
                 "name": "recommend",
@@ -116,7 +115,7 @@ impl Library {
                     {"role": "user", "content": {"type": "text", "text": text}},
                 ]}))
             }
-            other => Err((-32601, format!("there is no method `{other}`"))),
+            other => Err((-32601, format!("method `{other}` not found"))),
         }
     }
 
@@ -131,7 +130,7 @@ impl Library {
             "search_books" => Ok(self.search(arguments)),
             "borrow_book" => self.borrow_book(arguments),
             "return_book" => self.return_book(arguments),
-            other => return Err((-32602, format!("there is no tool `{other}`"))),
+            other => return Err((-32602, format!("unknown tool `{other}`"))),
         };
         Ok(match told {
             Ok(value) => json!({
@@ -181,10 +180,10 @@ impl Library {
 
     fn book(&mut self, arguments: &Map<String, Value>) -> Result<&mut Book, String> {
         let Some(id) = arguments.get("id").and_then(Value::as_u64) else {
-            return Err("`id` is missing, or no number".to_owned());
+            return Err("`id` is missing or not a number".to_owned());
         };
         let found = self.books.iter_mut().find(|book| book.id == id);
-        found.ok_or_else(|| format!("there is no book {id}"))
+        found.ok_or_else(|| format!("book {id} not found"))
     }
 }
 
@@ -199,11 +198,11 @@ impl Book {
     }
 }
 
-/// The evals of the library: one for each tool that only reads, and some that ask a model.
+/// The evals of the library: two for the read-only tool, and some that need a model.
 fn evals() -> Suite {
     let evals = [
         execution("finds-solaris", &json!({"title": "solaris"})),
-        execution("finds-nothing", &json!({"author": "nobody"})),
+        execution("finds-nothing", &json!({"author": "unknown"})),
         Eval::new(
             "borrows-by-number",
             "Borrows a book by its number",
@@ -231,12 +230,12 @@ fn evals() -> Suite {
     Suite::new(evals.into()).unwrap_or_default()
 }
 
-/// What the library finds when it is as it was at first.
+/// An eval that expects the search result of a new library.
 fn execution(id: &str, arguments: &Value) -> Eval {
     let found = Library::new().search(arguments.as_object().unwrap_or(&Map::new()));
     Eval::new(
         id,
-        "Finds what is there, and nothing else",
+        "Finds the matching books and no others",
         Input::execution("search_books", arguments.clone()),
         Expected::content(json!([{"type": "text", "text": found.to_string()}])),
     )
@@ -247,7 +246,7 @@ fn tools() -> Value {
     json!([
         {
             "name": "search_books",
-            "description": "Finds books by parts of their author's name or title.",
+            "description": "Finds books by part of the author's name or title.",
             "inputSchema": {"type": "object", "properties": {"author": text, "title": text}},
             "annotations": {"readOnlyHint": true},
         },

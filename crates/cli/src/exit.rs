@@ -1,39 +1,37 @@
-//! What the exit codes mean. They are part of the interface: scripts depend on them.
+//! The exit codes. They are part of the interface: scripts depend on them.
 
 use std::process::ExitCode;
 
-/// How a command ended.
+/// The result of a command, as its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All is well.
     Ok,
-    /// What was tried did not succeed.
+    /// A case missed its pass rule, a tool returned an error, or `--strict` found a problem.
     Failed,
-    /// Usage or configuration is wrong, and nothing was started.
+    /// Usage or configuration error: no trial was started.
     Usage,
-    /// It could not be told: a server was not there or did not answer, or the record could not be kept.
+    /// A server could not be reached or did not answer, trials errored, or recording failed.
     Inconclusive,
-    /// The selection matches nothing.
+    /// The selection matches no case, trial or eval.
     NothingSelected,
-    /// Somebody pressed Ctrl-C or closed the terminal, or sent SIGTERM.
+    /// Ctrl-C, SIGTERM or SIGHUP ended the command.
     Interrupted,
-    /// A server that it stood for ended with this code.
+    /// A proxied server ended with this code.
     AsTheServer(u8),
 }
 
 impl Exit {
-    /// What a run's record names as its exit code.
+    /// Converts the exit code in the record of a run.
     pub(crate) fn from_code(code: u8) -> Self {
         match code {
             0 => Self::Ok,
             1 => Self::Failed,
             130 => Self::Interrupted,
-            // Whatever else it is, it is not well.
+            // Any other code is not a success.
             _ => Self::Inconclusive,
         }
     }
 
-    /// The number that scripts see.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -46,13 +44,13 @@ impl Exit {
         }
     }
 
-    /// Ends the program now: a write that nobody reads can't be told to end.
+    /// Exits at once: a blocked write can't be cancelled.
     pub(crate) fn at_once(self) -> ! {
         std::process::exit(self.code().into())
     }
 }
 
-/// The end of a command whose reason was shown already: nothing is left but to exit.
+/// The end of a command that has already shown its error.
 #[derive(Debug, thiserror::Error)]
 #[error("the command ended with exit code {}", .0.code())]
 pub(crate) struct ReportedExit(pub(crate) Exit);

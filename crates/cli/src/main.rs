@@ -1,4 +1,4 @@
-//! The command line: arguments in, text and exit codes out.
+//! The command line program: parses the arguments, runs the command, and returns the exit code.
 
 mod args;
 mod commands;
@@ -16,14 +16,14 @@ use crate::args::{CliArguments, Command, ModelCommand, ResultCommand};
 use crate::exit::{Exit, ReportedExit};
 
 fn main() -> std::process::ExitCode {
-    // The guard is started once for each process under test, so it skips what the commands need.
+    // Each process under test has a guard, so it must start fast.
     if std::env::args_os()
         .nth(1)
         .is_some_and(|first| first == guard::COMMAND)
     {
         return guard::run(&std::env::args_os().skip(2).collect::<Vec<_>>());
     }
-    // The relay is what an agent waits for when it starts a server.
+    // An agent waits for the relay when it starts a server, so it must start fast.
     if std::env::args_os()
         .nth(1)
         .is_some_and(|first| first == relay::COMMAND)
@@ -55,7 +55,7 @@ fn main() -> std::process::ExitCode {
 fn run() -> std::process::ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         let text = output::bug(&panic.to_string(), &commands::known_secrets());
-        // There is nowhere left to say that even this failed.
+        // If stderr is closed, there is no other place to report it.
         let _ = output::message(&text);
     }));
     let arguments = match CliArguments::try_parse() {
@@ -68,7 +68,7 @@ fn run() -> std::process::ExitCode {
         Command::List(args) => commands::list::run(&args),
         Command::Tools(args) => commands::tools::run(&args),
         Command::Call(args) => commands::call::run(&args),
-        // It ends as the server did, with any code.
+        // It exits with the code of the server.
         Command::Record(args) => match commands::record::run(&args) {
             Ok(code) => return code,
             Err(error) => Err(error),
@@ -83,7 +83,7 @@ fn run() -> std::process::ExitCode {
     };
     match done {
         Ok(exit) => exit.into(),
-        // Whoever reads has seen enough.
+        // The reader closed the pipe.
         Err(error) if output::is_broken_pipe(&error) => Exit::Ok.into(),
         Err(error) => {
             if let Some(ReportedExit(exit)) = error.downcast_ref() {
@@ -95,10 +95,10 @@ fn run() -> std::process::ExitCode {
     }
 }
 
-/// Help and the version are results; what is wrong with the arguments is a message, which quotes them.
+/// Prints help and version to stdout, and usage errors, which quote the arguments, redacted to stderr.
 fn refuse(error: &clap::Error) -> std::process::ExitCode {
     let text = error.render().ansi().to_string();
-    // There is nowhere left to say that this failed.
+    // If the stream is closed, there is no other place to report it.
     if error.use_stderr() {
         let _ = output::message(&commands::known_secrets().text(&text));
         Exit::Usage.into()

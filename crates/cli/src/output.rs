@@ -1,4 +1,4 @@
-//! Where text leaves the program. Nothing else prints.
+//! Writes to stdout and stderr. No other module prints.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use serde::Serialize;
 
-/// Writes a result.
+/// Writes a result to stdout.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -14,42 +14,41 @@ pub(crate) fn result(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a result as one JSON document.
+/// Writes a result as one JSON document to stdout.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     result(&proctor_core::json::spelled(&text))
 }
 
-/// Writes a message that is no result. Nothing depends on whether somebody reads it, and if not, there
-/// is nowhere left to say so.
+/// Writes a message to stderr. A closed stderr is not an error: there is no other place to report it.
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "those who write results and messages treat both alike"
+    reason = "callers handle results and messages alike"
 )]
 pub(crate) fn message(text: &str) -> anyhow::Result<()> {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
     Ok(())
 }
 
-/// Writes why the program ends.
+/// Writes an error with its causes to stderr.
 pub(crate) fn error(error: &anyhow::Error, redactor: &Redactor) {
     let shown = |text: String| printable(&redactor.text(&text)).into_owned();
     let mut text = format!("error: {}\n", shown(error.to_string()));
     for cause in error.chain().skip(1) {
         text.push_str(&format!("  caused by: {}\n", shown(cause.to_string())));
     }
-    // There is nowhere left to say that even this failed.
+    // If stderr is closed, there is no other place to report it.
     let _ = message(&text);
 }
 
-/// What is said when Proctor itself goes wrong. What it was working on may be in it, secrets included.
+/// The message for a panic, redacted: a panic may quote data with secrets.
 pub(crate) fn bug(what: &str, redactor: &Redactor) -> String {
     let what = printable_lines(&redactor.text(what));
     format!("error: this is a bug in Proctor: {what}\n")
 }
 
-/// A text of several lines from outside, each made printable.
+/// Escapes each line of a text from outside.
 pub(crate) fn printable_lines(text: &str) -> String {
     let in_ci = ["GITHUB_ACTIONS", "TF_BUILD"]
         .iter()
@@ -57,7 +56,7 @@ pub(crate) fn printable_lines(text: &str) -> String {
     lines(text, in_ci)
 }
 
-/// In the log of a CI service, a line may be a command to it: such a line is not left as it is.
+/// Escapes lines; in the log of a CI service, also lines that would be commands to it.
 fn lines(text: &str, in_ci: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -75,7 +74,7 @@ fn lines(text: &str, in_ci: bool) -> String {
     out
 }
 
-/// Whether the reader of our output has gone away.
+/// Whether the reader of stdout closed the pipe.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<io::Error>()

@@ -1,7 +1,6 @@
-//! A problem, drawn: message, place, source line, hint.
+//! Renders a problem: message, place, source line and hint.
 //!
-//! What comes from a file may be anything, so everything is made printable, and the marks stand
-//! under what is shown, not under what was written.
+//! Files may contain any characters, so everything is escaped. The marks are below the escaped text.
 
 use std::fmt::Write;
 
@@ -16,7 +15,7 @@ const FRAME: Style = AnsiColor::BrightBlue.on_default().bold();
 const HINT: Style = AnsiColor::BrightCyan.on_default().bold();
 const BOLD: Style = Style::new().bold();
 
-/// Draws a problem, with styles that the output strips where they are not wanted.
+/// Renders a problem with styles, which the output removes if it is not a terminal.
 pub(crate) fn render(problem: &Problem) -> String {
     let (style, word) = match problem.severity {
         Severity::Error => (ERROR, "error"),
@@ -65,7 +64,7 @@ fn draw_place(problem: &Problem, style: Style, out: &mut String) -> std::fmt::Re
     )
 }
 
-/// The shown line, split around what is meant.
+/// The source line, split into the part before, at and after the problem.
 fn split(place: &Excerpt) -> (String, String, String) {
     let start = place.column - 1 - place.skipped;
     let end = place.end_column - 1 - place.skipped;
@@ -79,7 +78,7 @@ fn split(place: &Excerpt) -> (String, String, String) {
             at if at < end => &mut marked,
             _ => &mut after,
         };
-        // As wide as editors show it, so that the line keeps its shape.
+        // Four columns, as most editors show it.
         if c == '\t' {
             part.push_str("    ");
         } else {

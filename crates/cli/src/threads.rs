@@ -1,7 +1,7 @@
-//! Threads and runtimes, and what is said where the system gives none.
+//! Starts threads and runtimes, and reports if the system refuses them.
 //!
-//! Its main functions are [`main_thread`], [`many_workers`] and [`one_worker`]. Blocking work of a runtime
-//! that finds no thread waits for ever, so each runtime starts one for it at once, and keeps it.
+//! Its main functions are [`main_thread`], [`many_workers`] and [`one_worker`]. Blocking work without a thread
+//! would wait forever, so each runtime starts a thread for it at once and keeps it.
 
 use std::io;
 use std::process::ExitCode;
@@ -10,20 +10,20 @@ use std::time::Duration;
 
 use tokio::runtime::{self, Runtime};
 
-/// What the main thread usually has. `ulimit -s` has no say in this.
+/// The usual stack size of the main thread, whatever `ulimit -s` says.
 const STACK: usize = 8 * 1024 * 1024;
 
-/// Threads besides those of a runtime's workers: blocking work, signals, the screen, five of the record, and
-/// one to spare.
+/// The number of threads besides the runtime's workers: blocking work, signals, the screen, five of the
+/// record, and a spare one.
 const BESIDES: usize = 9;
 
-/// How long a thread for blocking work is kept: longer than anything runs.
+/// The time that an idle thread for blocking work is kept: longer than any run.
 const KEPT: Duration = Duration::from_hours(24 * 365);
 
 /// The exit code of a program that panicked.
 const PANICKED: u8 = 101;
 
-/// Runs a program on a stack of its own, however small that of the process is.
+/// Runs a function on a thread with its own stack, however small that of the process is.
 pub(crate) fn main_thread(
     run: impl FnOnce() -> ExitCode + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
@@ -32,7 +32,7 @@ pub(crate) fn main_thread(
     Ok(running.join().unwrap_or(ExitCode::from(PANICKED)))
 }
 
-/// A runtime with this many workers, or as many as the machine has cores.
+/// A runtime with this many workers; by default one per core.
 pub(crate) fn many_workers(workers: Option<usize>) -> anyhow::Result<Runtime> {
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let workers = workers.unwrap_or_else(cores);
@@ -47,7 +47,7 @@ pub(crate) fn one_worker() -> anyhow::Result<Runtime> {
 }
 
 fn build(mut builder: runtime::Builder, workers: usize) -> anyhow::Result<Runtime> {
-    // Asked first, since a runtime panics over a thread that it does not get.
+    // Checked first, since a runtime panics if it can't start a thread.
     ensure_threads(workers + BESIDES).map_err(refused)?;
     builder.enable_all().thread_keep_alive(KEPT);
     let runtime = builder.build()?;
@@ -56,7 +56,7 @@ fn build(mut builder: runtime::Builder, workers: usize) -> anyhow::Result<Runtim
     Ok(runtime)
 }
 
-/// Starts this many threads at once, and ends them again.
+/// Starts this many threads at once and ends them again, to check the limits.
 fn ensure_threads(count: usize) -> io::Result<()> {
     let start = |_| Builder::new().spawn(thread::park);
     let mut started = Vec::new();
@@ -77,5 +77,5 @@ fn ensure_threads(count: usize) -> io::Result<()> {
 
 fn refused(error: io::Error) -> anyhow::Error {
     let cause = anyhow::Error::new(error);
-    cause.context("could not start a thread; the limit on processes (`ulimit -u`) may be too low")
+    cause.context("can't start a thread; the process limit (`ulimit -u`) may be too low")
 }

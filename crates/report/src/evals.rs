@@ -1,4 +1,4 @@
-//! The results of evals that servers ship, in the shape of the proposal: `EvalResult`, and what has none.
+//! The results of shipped evals as JSON: an `EvalResult` of the MCP proposal for each, and the evals without one.
 
 use std::io::Write;
 
@@ -32,7 +32,7 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
                 "evalId": eval.id,
                 "server": eval.server,
                 "outcome": "cancelled",
-                "reason": report.note.unwrap_or("it was not run"),
+                "reason": report.note.unwrap_or("not run"),
             })),
         }
     }
@@ -87,7 +87,7 @@ fn entry(
     Ok(entry)
 }
 
-/// Why it is so. A judge's word is never more than that.
+/// The reason of a result. If a judge decided, it names the judge.
 fn reason(
     report: &Report<'_>,
     eval: &PlannedEval,
@@ -103,7 +103,7 @@ fn reason(
         matches!(own.verdict, Verdict::Pass).then(|| own.notes.into_iter().next())?
     });
     let judge = judge.unwrap_or("the judge");
-    // A single vote says whose it is, as this does.
+    // The note of a single vote starts with the judge's name.
     let prefix = format!("{judge}: pass: ");
     Ok(Some(match said.as_deref() {
         Some(said) => {

@@ -1,8 +1,8 @@
-//! Why a trial came to its end: what it says of itself, the checks that did not pass, and the
-//! calls, quotes and outputs behind them.
+//! The evidence for the outcome of a trial: its reason, the checks that did not pass, and their calls,
+//! quotes and outputs.
 //!
-//! Its main type is [`EvidenceLine`]. Everything from outside is printable here, and what there may be much
-//! of is bounded in number; how long a line may be is for the renderer to say.
+//! Its main type is [`EvidenceLine`]. All text is escaped and the number of lines is limited; the renderer
+//! limits their length.
 
 mod calls;
 
@@ -20,21 +20,21 @@ use proctor_core::verdict::Verdict;
 pub(crate) use self::calls::answer;
 use self::calls::{describe, made};
 
-/// How many checks, and how many calls, notes and lines of output for each, are shown.
+/// The maximum number of checks, and of calls, notes and lines of output for each.
 const SHOWN: usize = 5;
 
-/// A line of evidence.
+/// A line of evidence, indented below its trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EvidenceLine {
-    /// How deep it is below its trial, from one.
+    /// The level of indentation, from 1.
     pub(crate) depth: usize,
-    /// The text, printable.
+    /// The escaped text.
     pub(crate) text: String,
-    /// Whether it goes on in further lines where it is too long; else it is cut.
+    /// Whether a long line is wrapped; otherwise it is cut.
     pub(crate) wraps: bool,
 }
 
-/// What explains the end of a trial.
+/// The evidence for the outcome of a trial.
 pub(crate) fn lines(result: &TrialResult, folded: &FoldedTrial) -> Vec<EvidenceLine> {
     let mut out = EvidenceLines(Vec::new());
     let work = &folded.work;
@@ -72,7 +72,7 @@ pub(crate) fn lines(result: &TrialResult, folded: &FoldedTrial) -> Vec<EvidenceL
     out.0
 }
 
-/// What explains the end of a trial without reading it again.
+/// The evidence in the summary, without reading the trial.
 pub(crate) fn brief(result: &TrialResult) -> Vec<EvidenceLine> {
     let mut out = EvidenceLines(Vec::new());
     if let Some(reason) = &result.reason {
@@ -84,7 +84,10 @@ pub(crate) fn brief(result: &TrialResult) -> Vec<EvidenceLine> {
     {
         out.wrapped(1, &format!("{check}: {reason}"));
     }
-    out.cut(1, "more evidence is in the record, which is large");
+    out.cut(
+        1,
+        "more evidence is in the record, which is too large to read now",
+    );
     out.0
 }
 
@@ -110,8 +113,8 @@ impl EvidenceLines {
 
     fn more(&mut self, depth: usize, all: usize, noun: &str) {
         if all > SHOWN {
-            let more = crate::words::count((all - SHOWN) as u64, noun);
-            self.cut(depth, &format!("… and {more} more"));
+            let more = crate::words::count((all - SHOWN) as u64, &format!("more {noun}"));
+            self.cut(depth, &format!("… and {more}"));
         }
     }
 
@@ -136,14 +139,14 @@ impl EvidenceLines {
             self.wrapped(2, note);
         }
         self.more(2, check.notes.len(), "note");
-        // What a judge said is in the notes already.
+        // The notes already have the judge's reply.
         let is_judge = step.is_some_and(|step| step.kind == "llmJudge");
         if let Some(output) = output.filter(|_| !is_judge) {
             self.tail(2, output);
         }
     }
 
-    /// Steps that did not pass and are no check, such as those of the setup.
+    /// Steps that did not pass and are not checks, such as those of the setup.
     fn steps(&mut self, open: &[&CheckEvaluated], steps: &[StepDone]) {
         let is_check = |step: &StepDone| {
             step.phase == StepPhase::Grade && open.iter().any(|check| is_of(check, step))
@@ -168,8 +171,7 @@ impl EvidenceLines {
         self.more(1, failed.len(), "step");
     }
 
-    /// The calls that ended in errors and are not shown with a check, and the tools that the model
-    /// invented.
+    /// The failed calls that no check shows, and the calls of tools that don't exist.
     fn errors(&mut self, result: &TrialResult, open: &[&CheckEvaluated], folded: &FoldedTrial) {
         let shown: BTreeSet<u64> = open
             .iter()
@@ -178,9 +180,9 @@ impl EvidenceLines {
         let all: Vec<&Call> = calls_in_error(&folded.transcript)
             .filter(|call| !shown.contains(&call.seq))
             .collect();
-        // Where somebody is proven to be at fault, the calls without an answer are in the reason.
+        // If the agent is to blame, the calls without an answer are in the reason.
         if result.blame != Some(Blame::Agent) && !all.is_empty() {
-            self.cut(1, "calls that ended in errors:");
+            self.cut(1, "failed calls:");
             for call in all.iter().take(SHOWN) {
                 self.cut(2, &describe(call));
             }
@@ -191,12 +193,12 @@ impl EvidenceLines {
             let names = listed(invented.iter().map(String::as_str));
             self.wrapped(
                 1,
-                &format!("the model called tools that do not exist: {names}"),
+                &format!("the model called tools that don't exist: {names}"),
             );
         }
     }
 
-    /// What the servers that the agent used wrote last.
+    /// The last lines of stderr of the agent's servers.
     fn stderr(&mut self, folded: &FoldedTrial) {
         let mut shown = 0;
         for closed in &folded.work.closed {
@@ -233,7 +235,7 @@ impl EvidenceLines {
     }
 }
 
-/// Whether a reason quotes that of a verdict, so that it need not be said twice.
+/// Whether a reason contains that of a verdict, so that it is not shown twice.
 fn says(reason: &str, verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Pass => false,
@@ -241,7 +243,7 @@ fn says(reason: &str, verdict: &Verdict) -> bool {
     }
 }
 
-/// A reason without the lines that quote an output, since that is shown below it.
+/// A reason without the lines of the output, which is shown below it.
 fn without_output<'a>(reason: &'a str, output: Option<&ClippedText>) -> &'a str {
     let (Some((first, rest)), Some(output)) = (reason.split_once('\n'), output) else {
         return reason;
@@ -254,7 +256,7 @@ fn without_output<'a>(reason: &'a str, output: Option<&ClippedText>) -> &'a str 
     }
 }
 
-/// The verify step that a check is, if it is one.
+/// The verify step of a check, if it has one.
 pub(crate) fn verify_step<'a>(
     check: &CheckEvaluated,
     steps: &'a [StepDone],
@@ -285,9 +287,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_end_is_told_in_a_few_lines() {
+    fn a_long_text_is_shortened_to_a_few_lines() {
         let text = "a\n\n".repeat(100);
-        let expected = ["a", "a", "a", "a", "a", "… and 95 lines more"];
+        let expected = ["a", "a", "a", "a", "a", "… and 95 more lines"];
         assert_eq!(shown(|lines| lines.wrapped(1, &text)), expected);
         assert_eq!(shown(|lines| lines.wrapped(1, "a\nb")), ["a", "b"]);
     }
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_output_the_end_is_shown_also_where_its_middle_is_left_out() {
+    fn the_end_of_an_output_is_shown() {
         let text = |left_out| ClippedText {
             head: "1\n2\n3\n4\n5\n6\n".to_owned(),
             left_out,

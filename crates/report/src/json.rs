@@ -1,8 +1,8 @@
-//! A run as one JSON document: the shape of mcpchecker's result file, plus an object `proctor` at
+//! The report as one JSON document: the format of mcpchecker's result file, plus an object `proctor` at
 //! the top and in each entry.
 //!
-//! It is written trial by trial, so that memory does not depend on how many there are. Trials that
-//! were not run are there too: a list that lacks them would look complete.
+//! It is written trial by trial, so that memory does not grow with their number. It contains trials that did
+//! not run too: without them, the list would look complete.
 
 mod agent_output;
 mod entry;
@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Report, ReportError};
 
-/// Writes the document, which ends in a line feed.
+/// Writes the document, with a line feed at the end.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
     let tools = tools(report)?;
     write!(out, "{{\"summary\":{}", summary(report.summary, &tools))?;
@@ -53,7 +53,7 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
     Ok(())
 }
 
-/// The tools of each server that told them, as a JSON array.
+/// The tools of each server, as a JSON array, if the record has them.
 fn tools(report: &Report<'_>) -> Result<BTreeMap<String, Value>, ReportError> {
     let mut all = BTreeMap::new();
     for seen in &report.summary.servers {
@@ -65,7 +65,13 @@ fn tools(report: &Report<'_>) -> Result<BTreeMap<String, Value>, ReportError> {
         };
         let list = if seen.surface.is_some() {
             let surface = serde_json::from_slice::<Surface>(&bytes).ok();
-            surface.map(|surface| surface.tools.iter().filter_map(|tool| told(tool)).collect())
+            surface.map(|surface| {
+                surface
+                    .tools
+                    .iter()
+                    .filter_map(|tool| described(tool))
+                    .collect()
+            })
         } else {
             serde_json::from_slice::<Value>(&bytes).ok()
         };
@@ -74,8 +80,8 @@ fn tools(report: &Report<'_>) -> Result<BTreeMap<String, Value>, ReportError> {
     Ok(all)
 }
 
-/// A tool, with what result files tell of it.
-fn told(tool: &RawValue) -> Option<Value> {
+/// The fields of a tool that result files contain.
+fn described(tool: &RawValue) -> Option<Value> {
     let tool: Value = serde_json::from_str(tool.get()).ok()?;
     let kept = ["name", "description", "inputSchema"];
     let kept = kept
@@ -84,7 +90,7 @@ fn told(tool: &RawValue) -> Option<Value> {
     Some(kept.collect())
 }
 
-/// What mcpchecker says of a run's configuration, as far as the record says it.
+/// The configuration of the run in mcpchecker's format, as far as the record has it.
 fn summary(summary: &Summary, tools: &BTreeMap<String, Value>) -> Value {
     let runs = summary.cases.iter().map(|case| case.case.runs).max();
     let known = RunConfig::default();
@@ -153,7 +159,7 @@ fn agent(agent: &PlannedAgent) -> Value {
     out
 }
 
-/// What is ours to say of a run.
+/// The top-level object `proctor`.
 fn ours(report: &Report<'_>) -> Value {
     let summary = report.summary;
     let folder = report.folder;
@@ -181,11 +187,11 @@ fn ours(report: &Report<'_>) -> Value {
         "servers": summary.servers.iter().map(seen).collect::<Vec<_>>(),
         "findings": summary.findings,
         "warnings": summary.plan.warnings,
-        "usage": { "agent": asked(&summary.agent), "judge": asked(&summary.judge) },
+        "usage": { "agent": activity(&summary.agent), "judge": activity(&summary.judge) },
     })
 }
 
-/// What a server said of itself; its tools are in the summary.
+/// The identity of a server; its tools are in the summary.
 fn seen(seen: &ServerSeen) -> Value {
     json!(ServerSeen {
         tool_list: None,
@@ -194,7 +200,7 @@ fn seen(seen: &ServerSeen) -> Value {
     })
 }
 
-/// Every agent, with what its trials came to and took.
+/// The results and usage of each agent.
 fn agents(summary: &Summary) -> Vec<Value> {
     let both = summary.plan.agents.iter().zip(summary.by_agent());
     let one = |(planned, found): (&PlannedAgent, AgentSummary<'_>)| {
@@ -234,7 +240,7 @@ fn counts(counts: Counts) -> Value {
     })
 }
 
-/// How many cases keep their rule, counted once for each agent.
+/// The number of cases that meet their pass rule, counted per agent.
 fn cases(summary: &Summary) -> Value {
     let (mut met, mut missed, mut open) = (0, 0, 0);
     for (case, trials) in summary.cells() {
@@ -260,17 +266,17 @@ fn rate(rate: &Rate) -> Value {
     })
 }
 
-/// What models were asked and took; `null` is unknown.
-fn asked(asked: &ModelActivity) -> Value {
+/// The usage of models; `null` is unknown.
+fn activity(activity: &ModelActivity) -> Value {
     json!({
-        "models": asked.models,
-        "turns": asked.turns,
-        "failures": asked.failures,
-        "tokens": usage(&asked.usage),
-        "unmeteredReplies": asked.unmetered,
-        "costUsd": asked.cost_usd,
-        "replayed": asked.replayed,
-        "drifted": asked.drifted,
+        "models": activity.models,
+        "turns": activity.turns,
+        "failures": activity.failures,
+        "tokens": usage(&activity.usage),
+        "unmeteredReplies": activity.unmetered,
+        "costUsd": activity.cost_usd,
+        "replayed": activity.replayed,
+        "drifted": activity.drifted,
     })
 }
 
@@ -278,7 +284,7 @@ fn usage(usage: &Usage) -> Map<String, Value> {
     json!(usage).as_object().cloned().unwrap_or_default()
 }
 
-/// Milliseconds, with microseconds behind the point.
+/// Converts to milliseconds, rounded to microseconds.
 fn millis(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1000.0
 }

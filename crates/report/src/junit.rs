@@ -1,8 +1,8 @@
-//! A run as JUnit XML: a test suite for each agent, a test case for each trial.
+//! The report as JUnit XML: a test suite for each agent, a test case for each trial.
 //!
-//! What failed is a failure, of what we could not tell an error, and what was cancelled or not run
-//! is skipped: a skipped test is not a passed one. Viewers show it green all the same, so a run that
-//! could not be told of is an error itself.
+//! A failed or timed-out trial is a failure, an errored trial an error, and a cancelled or missing trial is
+//! skipped. Viewers show skipped tests as green, so an inconclusive run has an additional test case that is an
+//! error.
 
 use std::io::{self, Write};
 
@@ -14,16 +14,16 @@ use quick_junit::{NonSuccessKind, SerializeError, TestCase, TestCaseStatus, Test
 
 use crate::{Report, ReportError, evidence, words};
 
-/// How many bytes of evidence a test case may carry.
+/// The maximum size of the evidence in a test case, in bytes.
 const EVIDENCE: usize = 8 * 1024;
 
-/// How many trials carry their evidence; the rest only its first line.
+/// The maximum number of trials with evidence; the others have only their reason.
 const WITH_EVIDENCE: usize = 1000;
 
-/// How many of the reasons why a gate is not met are told.
+/// The maximum number of reasons for an unmet gate.
 const REASONS: usize = 5;
 
-/// Writes the document.
+/// Writes the XML document.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
     let summary = report.summary;
     let mut document = quick_junit::Report::new(xml(&summary.started.name));
@@ -57,14 +57,14 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
     document.serialize(out).map_err(unserialized)
 }
 
-/// Why the run came to less than it should have, if that is so and no trial says it.
+/// A test case for the run itself, if it is inconclusive and no trial shows why.
 fn run(report: &Report<'_>) -> Option<TestCase> {
     let counts = report.summary.counts();
-    let is_told = counts.failed + counts.timed_out + counts.errored > 0;
+    let is_shown = counts.failed + counts.timed_out + counts.errored > 0;
     let reason = match report.note {
         _ if report.exit <= 1 => return None,
         Some(note) => note.to_owned(),
-        None if is_told => return None,
+        None if is_shown => return None,
         None => shortened(report.gate.reasons()),
     };
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
@@ -75,7 +75,7 @@ fn run(report: &Report<'_>) -> Option<TestCase> {
     Some(test)
 }
 
-/// The first reasons, and how many more there are.
+/// The first reasons, and the number of the others.
 fn shortened(reasons: &[String]) -> String {
     let mut text = reasons[..reasons.len().min(REASONS)].join("; ");
     if reasons.len() > REASONS {
@@ -158,7 +158,7 @@ fn xml_lines(lines: &[String]) -> String {
     lines.iter().map(|line| xml(line) + "\n").collect()
 }
 
-/// The text without characters that XML does not take, or that would not be seen.
+/// Escapes characters that are invisible or illegal in XML.
 fn xml(text: &str) -> String {
     let shown = printable(text);
     if !shown.contains(is_illegal) {
@@ -175,7 +175,7 @@ fn xml(text: &str) -> String {
     out
 }
 
-/// The characters that no XML document may hold and that are printable all the same.
+/// Whether a printable character is illegal in XML.
 fn is_illegal(c: char) -> bool {
     matches!(c, '\u{fffe}' | '\u{ffff}')
 }

@@ -1,7 +1,7 @@
-//! A run, rendered: for a terminal, as JSON, as JUnit.
+//! Renders the report of a run: for a terminal, as JSON, and as JUnit XML.
 //!
-//! Its main type is [`Report`]: what every renderer is given. Renderers read the run's folder one
-//! trial at a time, and know nothing of how it came about.
+//! Its main type is [`Report`], the input of every renderer. Renderers read the folder of the run, one
+//! trial at a time.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -25,43 +25,40 @@ use proctor_core::gate::Gate;
 use proctor_core::record::{RecordError, RunReader};
 use proctor_core::summary::{Summary, TrialResult};
 
-/// What is rendered.
+/// A run with its summary and gate, for the renderers.
 #[derive(Debug, Clone, Copy)]
 pub struct Report<'a> {
-    /// The run.
     pub run: &'a RunReader,
-    /// Its folder, as people should be shown it.
+    /// The path of the run's folder, as the report shows it.
     pub folder: &'a Path,
-    /// What it came to.
+    /// The outcomes of all cases and trials.
     pub summary: &'a Summary,
-    /// Whether its gate is met.
+    /// Whether every case met its pass rule.
     pub gate: &'a Gate,
-    /// The exit code that the program will end with.
+    /// The exit code of the program.
     pub exit: u8,
-    /// Why that is not what the gate says, if it is not: `interrupted`.
+    /// The reason if the exit code is not that of the gate, such as `interrupted`.
     pub note: Option<&'a str>,
-    /// Whether the run can be gone on with.
+    /// Whether `proctor check --resume` can resume the run.
     pub resumable: bool,
-    /// Whether the text leaves out the evidence for which trials would have to be read again: somebody
-    /// waits for the end of a large run.
+    /// Whether the text report skips evidence that it would have to read from the trials. Set when a
+    /// large run was interrupted.
     pub brief: bool,
-    /// Of servers' own evals: those that are listed and not run.
+    /// The shipped evals that were listed but not run.
     pub listed: &'a [SkippedEval],
 }
 
-/// Why a report could not be written.
+/// An error while a report was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The run could not be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The report could not be written.
     #[error(transparent)]
     Write(#[from] io::Error),
 }
 
 impl<'a> Report<'a> {
-    /// A run as its record tells it. One without an end has the exit code of its gate.
+    /// The report of a recorded run. An unfinished run has the exit code of its gate.
     pub fn new(run: &'a RunReader, summary: &'a Summary, gate: &'a Gate) -> Self {
         Self {
             run,
@@ -76,14 +73,14 @@ impl<'a> Report<'a> {
                 .ended
                 .as_ref()
                 .and_then(|ended| ended.reason.as_deref()),
-            // No file says what servers ship.
+            // Without a suite file, there is nothing to load the evals from.
             resumable: summary.plan.kind == RunKind::Suite,
             brief: false,
             listed: &summary.plan.not_run,
         }
     }
 
-    /// Reads a trial again, with everything that the summary did not keep.
+    /// Reads a trial from the record, with the details that the summary lacks.
     fn fold(&self, result: &TrialResult) -> Result<Option<FoldedTrial>, RecordError> {
         let options = FoldOptions {
             payload_bytes: 8 * 1024 * 1024,

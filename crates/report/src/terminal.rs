@@ -1,7 +1,6 @@
-//! A run at its end, for people at a terminal: what did not pass, with its evidence, then the rest.
+//! The report for a terminal: first the trials that did not pass, with their evidence, then the rest.
 //!
-//! No line is wider than it may be, nothing from outside reaches the terminal as it is, and what
-//! colours say is said in words too.
+//! Lines fit the width of the terminal, all text from outside is escaped, and no meaning depends on colour.
 
 mod agents;
 mod lines;
@@ -11,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 use proctor_core::duration;
 use proctor_core::event::NotRunOutcome;
 use proctor_core::event::Outcome;
-use proctor_core::gate::{CaseVerdict, TrialCounts};
+use proctor_core::gate::CaseVerdict;
 use proctor_core::printable::printable;
 use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
@@ -24,40 +23,39 @@ const BAD: Style = AnsiColor::BrightRed.on_default().bold();
 const DOUBTFUL: Style = AnsiColor::BrightYellow.on_default().bold();
 const FAINT: Style = Style::new().dimmed();
 
-/// How many trials that did not pass are shown with their evidence.
+/// The maximum number of failed trials shown with their evidence.
 const FAILED: usize = 20;
 
-/// How many trials of which we could not tell are shown with their evidence.
+/// The maximum number of errored trials shown with their evidence.
 const ERRORED: usize = 10;
 
-/// How many cases that passed are named.
+/// The maximum number of passed cases that are named.
 const PASSED: usize = 20;
 
-/// How many evals that are not run are named.
+/// The maximum number of evals that are named although they did not run.
 const LISTED: usize = 50;
 
-/// How wide the column of what came of a trial is.
+/// The width of the label column.
 const LABEL: usize = 10;
 
-/// What the terminal can show.
+/// The width of the terminal, and whether it shows colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalStyle {
-    /// How many columns there are; less than 40 are taken for 40.
+    /// The number of columns, at least 40.
     pub width: usize,
-    /// Whether to use colours.
     pub colour: bool,
 }
 
-/// One trial, with where it belongs.
+/// One trial, with its case and agent.
 type TrialRow<'a> = (&'a CaseSummary, &'a AgentTrials, &'a TrialSummary);
 
-/// Renders what a run came to. Reads again the trials that did not pass, as many as are shown.
-pub fn render(report: &Report<'_>, look: TerminalStyle) -> Result<String, RecordError> {
-    let mut page = Page::new(look);
+/// Renders the report. Reads the trials that it shows with evidence from the record.
+pub fn render(report: &Report<'_>, style: TerminalStyle) -> Result<String, RecordError> {
+    let mut page = Page::new(style);
     let is_bad = |o| matches!(o, Some(Outcome::Failed | Outcome::TimedOut));
     section(&mut page, report, FAILED, "failed", is_bad)?;
-    let is_open = |o| o == Some(Outcome::Errored);
-    section(&mut page, report, ERRORED, "errored", is_open)?;
+    let is_errored = |o| o == Some(Outcome::Errored);
+    section(&mut page, report, ERRORED, "errored", is_errored)?;
     stopped(&mut page, report);
     passed(&mut page, report);
     listed(&mut page, report);
@@ -66,7 +64,7 @@ pub fn render(report: &Report<'_>, look: TerminalStyle) -> Result<String, Record
     Ok(page.into_text())
 }
 
-/// The trials that ended in one way, with their evidence. Those whose case missed its rule first.
+/// Shows the trials with some outcomes and their evidence, first those whose case missed its pass rule.
 fn section(
     page: &mut Page,
     report: &Report<'_>,
@@ -88,8 +86,8 @@ fn section(
         detail(page, report, trial)?;
     }
     if trials.len() > limit {
-        let more = words::count((trials.len() - limit) as u64, "trial");
-        page.cut(0, &format!("… and {more} more that {word}"), None);
+        let more = words::count((trials.len() - limit) as u64, &format!("more {word} trial"));
+        page.cut(0, &format!("… and {more}"), None);
         page.blank();
     }
     Ok(())
@@ -120,7 +118,7 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRow<'_>) -> Result<
     }
     facts.push(duration::brief(result.duration));
     if agent.verdict(&case.case) == CaseVerdict::Met {
-        facts.push("the case keeps its rule".to_owned());
+        facts.push("the case meets its pass rule".to_owned());
     }
     page.labelled(label, style, &name(case), &facts.join(", "));
     let lines = if report.brief {
@@ -143,7 +141,7 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRow<'_>) -> Result<
     Ok(())
 }
 
-/// What was cancelled or never ended, in short.
+/// Shows the cases with cancelled or missing trials.
 fn stopped(page: &mut Page, report: &Report<'_>) {
     for (label, outcome) in [("CANCELLED", Some(Outcome::Cancelled)), ("NOT RUN", None)] {
         let is_meant = |trial: &&TrialSummary| trial.outcome() == outcome;
@@ -162,7 +160,8 @@ fn stopped(page: &mut Page, report: &Report<'_>) {
     }
 }
 
-/// The cases that keep their rule: their names, or how many they are.
+/// Shows the cases that meet their pass rule: their names, or their number. Those with failed trials are
+/// flaky.
 fn passed(page: &mut Page, report: &Report<'_>) {
     let cells: Vec<(&CaseSummary, &AgentTrials)> = report
         .summary
@@ -175,11 +174,15 @@ fn passed(page: &mut Page, report: &Report<'_>) {
             .iter()
             .filter_map(|(case, _)| according_to(report, case));
         let judged: Vec<String> = judged.collect();
-        let fact = match judged.first() {
-            Some(by) => format!("{} of them {by}", judged.len()),
-            None => String::new(),
-        };
-        page.labelled("PASS", GOOD, &count, &fact);
+        let mut facts = Vec::new();
+        match cells.iter().filter(|(_, agent)| is_flaky(agent)).count() {
+            0 => {}
+            flaky => facts.push(format!("{flaky} flaky")),
+        }
+        if let Some(by) = judged.first() {
+            facts.push(format!("{} of them {by}", judged.len()));
+        }
+        page.labelled("PASS", GOOD, &count, &facts.join(", "));
     } else {
         for (case, agent) in &cells {
             let trials = &agent.trials;
@@ -187,28 +190,35 @@ fn passed(page: &mut Page, report: &Report<'_>) {
             let time = duration::brief(results.map(|result| result.duration).sum());
             let mut facts = Vec::from_iter(agent_fact(report, agent));
             if trials.len() > 1 {
-                facts.push(format!(
-                    "{}/{}",
-                    TrialCounts::of(trials.iter().map(TrialSummary::outcome)).passed,
-                    trials.len()
-                ));
+                facts.push(format!("{}/{}", agent.standing().passed, trials.len()));
             }
+            let (label, style) = if is_flaky(agent) {
+                facts.push("meets its pass rule".to_owned());
+                ("FLAKY", DOUBTFUL)
+            } else {
+                ("PASS", GOOD)
+            };
             facts.push(time);
             facts.extend(according_to(report, case));
-            page.labelled("PASS", GOOD, &name(case), &facts.join(", "));
+            page.labelled(label, style, &name(case), &facts.join(", "));
         }
     }
     page.blank();
 }
 
-/// By whose word an eval passed. A judge's word is never more than that.
+/// Whether some trials of a case failed. A case that meets its pass rule all the same is flaky.
+fn is_flaky(agent: &AgentTrials) -> bool {
+    agent.standing().not_passed > 0
+}
+
+/// The judge that passed an eval. Its verdict is an opinion, so the report names it.
 fn according_to(report: &Report<'_>, case: &CaseSummary) -> Option<String> {
     case.case.eval.as_ref().filter(|eval| eval.judged)?;
     let judge = report.summary.plan.judge.as_deref().unwrap_or("the judge");
     Some(format!("according to {}", printable(judge)))
 }
 
-/// What servers list and is not run.
+/// Shows the shipped evals that did not run.
 fn listed(page: &mut Page, report: &Report<'_>) {
     for not_run in report.listed.iter().take(LISTED) {
         let (label, style) = match not_run.outcome {
@@ -220,16 +230,16 @@ fn listed(page: &mut Page, report: &Report<'_>) {
         page.wrapped(2, &printable(&not_run.reason));
     }
     if report.listed.len() > LISTED {
-        let more = words::count((report.listed.len() - LISTED) as u64, "eval");
-        page.cut(LABEL, &format!("… and {more} more that are not run"), None);
+        let more = words::count((report.listed.len() - LISTED) as u64, "more eval");
+        page.cut(LABEL, &format!("… and {more} that did not run"), None);
     }
     page.blank();
 }
 
 fn rest(page: &mut Page, all: usize, shown: usize) {
     if all > shown {
-        let more = words::count((all - shown) as u64, "case");
-        page.cut(LABEL, &format!("… and {more} more"), None);
+        let more = words::count((all - shown) as u64, "more case");
+        page.cut(LABEL, &format!("… and {more}"), None);
     }
 }
 
@@ -237,7 +247,7 @@ fn name(case: &CaseSummary) -> String {
     printable(&case.case.name).into_owned()
 }
 
-/// The agent, where there are several.
+/// The agent, if the run has several.
 fn agent_fact(report: &Report<'_>, agent: &AgentTrials) -> Option<String> {
     let several = report.summary.plan.agents.len() > 1;
     several.then(|| format!("agent {}", printable(&agent.agent)))

@@ -1,4 +1,4 @@
-//! Numbers and names, in words.
+//! Formats numbers, rates, outcomes and costs as text.
 
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ pub(crate) fn blame(blame: Blame) -> &'static str {
     }
 }
 
-/// What was found to be wrong, a line for each server and kind.
+/// One line for each server and kind of finding.
 pub(crate) fn findings(summary: &Summary) -> Vec<String> {
     let servers = summary.findings.iter();
     let lines = servers.flat_map(|(server, found)| {
@@ -40,7 +40,7 @@ pub(crate) fn findings(summary: &Summary) -> Vec<String> {
     lines.collect()
 }
 
-/// The word that records use.
+/// The name of a kind of finding, as in records.
 fn finding(kind: FindingKind) -> String {
     match serde_json::to_value(kind) {
         Ok(serde_json::Value::String(word)) => word,
@@ -48,13 +48,13 @@ fn finding(kind: FindingKind) -> String {
     }
 }
 
-/// `1 trial`, `2 trials`.
+/// Formats a number with a noun: `1 trial`, `2 trials`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{} {noun}{s}", thousands(number))
 }
 
-/// `12,345`.
+/// Formats a number with separators: `12,345`.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -67,10 +67,10 @@ pub(crate) fn thousands(number: u64) -> String {
     out
 }
 
-/// `80%, 95% CI 49–94%`.
+/// Formats a pass rate: `80%, 95% CI 49–94%`.
 pub(crate) fn rate(rate: &Rate) -> String {
     let interval = &rate.interval;
-    // A rate that is not whole must not look so.
+    // 99.9% must not look like 100%, nor 0.1% like 0%.
     let whole = |share: f64| format!("{:.0}", share * 100.0);
     let inner = |share: f64| match whole(share).as_str() {
         "100" if share < 1.0 => "99".to_owned(),
@@ -81,7 +81,7 @@ pub(crate) fn rate(rate: &Rate) -> String {
         "100" if interval.low < 1.0 => "99".to_owned(),
         text => text.to_owned(),
     };
-    // What passed of what counts is another number where cases have different numbers of trials.
+    // The share of passed trials differs from the mean if cases have different numbers of trials.
     let pooled = f64::from(rate.tally.passed) / f64::from(rate.tally.counted);
     let mean = if inner(pooled) == inner(rate.mean) {
         ""
@@ -95,30 +95,30 @@ pub(crate) fn rate(rate: &Rate) -> String {
     )
 }
 
-/// How many tokens were taken; what is not known is said to be unknown.
-pub(crate) fn tokens(asked: &ModelActivity) -> String {
-    // Some agents report tokens, and not in how many turns.
-    let is_idle = asked.turns == 0 && asked.unmetered == 0;
-    if is_idle && asked.usage.input.is_none() && asked.usage.output.is_none() {
+/// Formats token usage. A provider may not report it, so it can be unknown.
+pub(crate) fn tokens(activity: &ModelActivity) -> String {
+    // Some agents report tokens, but no turns.
+    let is_idle = activity.turns == 0 && activity.unmetered == 0;
+    if is_idle && activity.usage.input.is_none() && activity.usage.output.is_none() {
         return "none".to_owned();
     }
-    let (Some(input), Some(output)) = (asked.usage.input, asked.usage.output) else {
+    let (Some(input), Some(output)) = (activity.usage.input, activity.usage.output) else {
         return "unknown".to_owned();
     };
     let mut out = String::new();
-    if asked.unmetered > 0 {
+    if activity.unmetered > 0 {
         out.push_str("at least ");
     }
     // Writing to a string can't fail.
     let _ = write!(out, "{} in, {} out", thousands(input), thousands(output));
-    if asked.unmetered > 0 {
-        let turns = count(u64::from(asked.unmetered), "turn");
-        let _ = write!(out, " ({turns} did not tell)");
+    if activity.unmetered > 0 {
+        let turns = count(u64::from(activity.unmetered), "turn");
+        let _ = write!(out, " (token usage unknown for {turns})");
     }
     out
 }
 
-/// `$0.0123`, or that it is unknown.
+/// Formats a cost: `$0.0123`, or `unknown`.
 pub(crate) fn cost(cost: Option<f64>) -> String {
     match cost {
         None => "unknown".to_owned(),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_not_nothing() {
+    fn unknown_usage_is_not_zero() {
         let asked = |turns, input, unmetered| ModelActivity {
             turns,
             unmetered,
@@ -180,7 +180,10 @@ mod tests {
         assert_eq!(tokens(&asked(2, None, 2)), "unknown");
         assert_eq!(tokens(&asked(2, Some(5), 0)), "5 in, 5 out");
         let some = tokens(&asked(2, Some(5), 1));
-        assert_eq!(some, "at least 5 in, 5 out (1 turn did not tell)");
+        assert_eq!(
+            some,
+            "at least 5 in, 5 out (token usage unknown for 1 turn)"
+        );
         assert_eq!(cost(None), "unknown");
         assert_eq!(cost(Some(0.0)), "$0");
         assert_eq!(cost(Some(0.000_01)), "under $0.0001");

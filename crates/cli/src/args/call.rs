@@ -4,34 +4,34 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-/// Where a text comes from.
+/// The place that an argument is read from, instead of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TextSource {
-    /// `-` or `@-`
+    /// Written as `-` or `@-`.
     Stdin,
-    /// `@FILE`
+    /// Written as `@FILE`.
     File(PathBuf),
 }
 
-/// One word after the tool's name.
+/// One positional argument after the name of the tool.
 #[derive(Debug, Clone)]
 pub(crate) enum ToolArgument {
-    /// `NAME=VALUE`
+    /// Written as `NAME=VALUE`.
     Typed { name: String, value: String },
-    /// `NAME=@FILE`
+    /// Written as `NAME=@FILE`.
     Read { name: String, from: TextSource },
-    /// `@FILE` or `-`: all arguments
+    /// Written as `@FILE` or `-`: a JSON object with all arguments.
     All(TextSource),
 }
 
-/// What follows `--args`.
+/// The value of `--args`.
 #[derive(Debug, Clone)]
 pub(crate) enum JsonArguments {
     Given(Map<String, Value>),
     Read(TextSource),
 }
 
-/// Reads a word after the tool's name.
+/// Parses one positional argument after the name of the tool.
 pub(super) fn tool_argument(word: &str) -> Result<ToolArgument, String> {
     if let Some(from) = source(word)? {
         return Ok(ToolArgument::All(from));
@@ -39,7 +39,7 @@ pub(super) fn tool_argument(word: &str) -> Result<ToolArgument, String> {
     let (name, value) = match word.split_once('=') {
         Some((name, value)) if !name.is_empty() => (name.to_owned(), value),
         _ => {
-            let hint = "write an argument as NAME=VALUE, and `--` before the server's command";
+            let hint = "write arguments as NAME=VALUE, and `--` before the server's command";
             return Err(hint.to_owned());
         }
     };
@@ -54,7 +54,7 @@ pub(super) fn tool_argument(word: &str) -> Result<ToolArgument, String> {
     })
 }
 
-/// Reads what follows `--args`.
+/// Parses the value of `--args`.
 pub(super) fn json_arguments(text: &str) -> Result<JsonArguments, String> {
     match source(text)? {
         Some(from) => Ok(JsonArguments::Read(from)),
@@ -62,11 +62,12 @@ pub(super) fn json_arguments(text: &str) -> Result<JsonArguments, String> {
     }
 }
 
-/// Reads a JSON object.
 pub(crate) fn json_object(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err("arguments are a JSON object, such as {\"path\": \"/tmp\"}".to_owned()),
+        Ok(_) => {
+            Err("write the arguments as a JSON object, such as {\"path\": \"/tmp\"}".to_owned())
+        }
         Err(error) => Err(error.to_string()),
     }
 }

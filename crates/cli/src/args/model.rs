@@ -6,21 +6,21 @@ use clap::{Args, Subcommand};
 
 use super::OutputArgs;
 
-/// Models that Proctor plays itself.
+/// Serve scripted models.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     Serve(ModelServeArgs),
 }
 
-/// Serve a scripted model over HTTP, so that any agent can be run on rules instead of an LLM.
+/// Serve a scripted model over HTTP, so that any agent can run on a script instead of an LLM.
 ///
-/// The file is a script (`kind: Script`), as `scripted:FILE` takes it. It is served on this machine
-/// only, in the words of OpenAI's Chat Completions and Responses, Anthropic's Messages and Gemini,
-/// streaming or not. Any key and any model name will do.
+/// FILE is a script (`kind: Script`), as for `scripted:FILE`. Proctor serves it on this machine only, over
+/// the APIs of OpenAI (Chat Completions, Responses), Anthropic (Messages) and Gemini, with and without
+/// streaming. Any key and any model name work.
 ///
-/// A script says `echo`, and the agent's `mcp__ev__echo`, `mcp_ev_echo`, `ev-echo` and the like are
-/// meant; `ev__echo` decides between several. Nothing is kept of a conversation: how far it has come is
-/// told by the tool results in it. What an agent asks for itself, such as a title, gets a harmless answer.
+/// `echo` in a script also matches an agent's prefixed names such as `mcp__ev__echo`, `mcp_ev_echo` or
+/// `ev-echo`; write `ev__echo` if several servers have that tool. The server is stateless: it derives the turn
+/// from the tool results in each request. Side requests of an agent, such as for a title, get a fixed reply.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor model serve model.yaml
@@ -29,20 +29,20 @@ pub(crate) enum ModelCommand {
   ANTHROPIC_BASE_URL=http://127.0.0.1:8900 ANTHROPIC_API_KEY=any ENABLE_TOOL_SEARCH=false \\
     claude -p 'say hello' --mcp-config mcp.json --allowedTools mcp__ev
 
-It goes on until Ctrl-C. What is not understood, or has no rule, is told on stderr, and to whoever
-asked as an error.
+Runs until Ctrl-C. Requests that it can't parse or that match no rule get an error response and a
+line on stderr.
 
-Exit codes: 0 ended by Ctrl-C or SIGTERM, 2 the script is wrong or the port is taken.")]
+Exit codes: 0 stopped by Ctrl-C or SIGTERM, 2 invalid script or port in use.")]
 pub(crate) struct ModelServeArgs {
-    /// The script
+    /// Script to serve
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// The port; one that is free if not given
+    /// Port to listen on; 0 chooses a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
 
-    /// Tell of every question on stderr
+    /// Log every request to stderr
     #[arg(short, long)]
     pub(crate) verbose: bool,
 

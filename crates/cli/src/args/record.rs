@@ -6,20 +6,19 @@ use clap::Args;
 
 use super::{OutputArgs, header};
 
-/// Record a session: stand between any client and any server, and keep every message.
+/// Record a session: a proxy between any client and any server that records every message.
 ///
-/// Put it in front of the server's command in the client's configuration. Neither side notices: what
-/// passes through is not changed, and the server gets the whole environment. Each session is a run
-/// folder of its own, which `proctor result view` shows. For a server at an address, --url prints an
-/// address on this machine to be used instead.
+/// Put it before the server's command in the client's configuration. The proxy is transparent: it changes
+/// no message, and the server gets the whole environment. Each session gets its own run folder; show it
+/// with `proctor result view`. For a server with a URL, --url prints a local URL to use instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor record -- npx -y @modelcontextprotocol/server-everything
   proctor record --url https://example.com/mcp --header 'Authorization: Bearer …'
-  proctor record --http -- uvx mcp-server-git      the same for a client that takes only a URL
+  proctor record --http -- uvx mcp-server-git      for a client that takes only a URL
 
-The address that is printed has a token in it, which is another one each time. For a configuration
-that stays: --port 8931 --no-token.
+The printed URL contains a new token each time. For a permanent configuration, use
+--port 8931 --no-token.
 
 In Claude Code's .mcp.json:
   {\"mcpServers\": {\"git\": {\"command\": \"proctor\",
@@ -27,32 +26,32 @@ In Claude Code's .mcp.json:
 In goose:
   goose run --with-extension 'proctor record -- uvx mcp-server-git' -t '…'
 
-Clients start servers in folders of their own choice: name an absolute one with --out.
+Clients start servers in different working directories: pass an absolute path to --out.
 
-Exit codes: the server's own (128 and the number of a signal that ended it), 2 usage, 3 the record
-could not be kept, or the server not started. With --url and --http: 0 when it was stopped.")]
+Exit codes: that of the server (128 plus the signal number if a signal ended it), 2 usage error,
+3 recording failed, or the server did not start. With --url and --http: 0 stopped.")]
 pub(crate) struct RecordArgs {
-    /// Where recordings are kept: each session gets a folder of its own in it
+    /// Folder for recordings; each session gets its own folder in it
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// What the recording is called; the name of the command, unless it is given
+    /// Name of the recording; default: the name of the command
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// The address of a server: prints one to use instead, and serves it until Ctrl-C
+    /// URL of a server; prints a local URL to use instead, and serves it until Ctrl-C
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub(crate) url: Option<String>,
 
-    /// A header to send to --url, as `NAME: VALUE`; may be repeated
+    /// Send this header to --url, as `NAME: VALUE` (repeatable)
     #[arg(long = "header", value_name = "HEADER", requires = "url", value_parser = header)]
     pub(crate) headers: Vec<(String, String)>,
 
-    /// Offer the command's server at an address, instead of stdin and stdout
+    /// Serve the command's server at a local URL instead of stdin and stdout
     #[arg(long, conflicts_with = "url", requires = "command")]
     pub(crate) http: bool,
 
-    /// The port of that address; a free one, unless it is given
+    /// Port of the local URL; a free one by default
     #[arg(
         long,
         value_name = "PORT",
@@ -61,15 +60,14 @@ pub(crate) struct RecordArgs {
     )]
     pub(crate) port: u16,
 
-    /// Let every process on this machine in, without the token that is part of the address
+    /// Print a URL without a token: any process on this machine can connect
     #[arg(long)]
     pub(crate) no_token: bool,
 
-    /// How the address is printed
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
-    /// The command that starts the server, after `--`
+    /// Command that starts the server, after `--`
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "url")]
     pub(crate) command: Vec<String>,
 }

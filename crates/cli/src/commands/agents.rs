@@ -1,4 +1,4 @@
-//! `proctor agents`: who can be run here and now, and what the others lack.
+//! `proctor agents`: which agents can run on this machine, and what the others need.
 
 use anyhow::Context;
 use proctor_core::problem::Problems;
@@ -28,7 +28,8 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
         agents => agents.iter().map(|agent| survey(agent, &env)).collect(),
     };
     if !args.no_versions {
-        let guard = std::env::current_exe().context("can't tell where Proctor is")?;
+        let guard = std::env::current_exe()
+            .context("can't determine the path of the proctor executable")?;
         let runtime = threads::many_workers(Some(2))?;
         runtime.block_on(check_programs(&mut surveys, &env, &args.pass_env, &guard))?;
     }
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Takes out what programs printed that nobody must read: agents from files have keys.
+/// Redacts secrets in what programs printed: agents from files have keys.
 fn hide_secrets(surveys: &mut [Survey], agents: &[Agent], env: &Environment) {
     let own = agents
         .iter()
@@ -73,7 +74,6 @@ fn named(args: &AgentsArgs, problems: &mut Problems) -> Vec<Agent> {
     agents
 }
 
-/// For scripts.
 fn document(surveys: &[Survey]) -> Value {
     let agents = surveys.iter().map(|survey| {
         let program = survey.program.as_ref().map(|program| {

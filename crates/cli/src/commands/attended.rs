@@ -1,4 +1,4 @@
-//! The engine's host at a command line: notices go to stderr, and questions to the terminal.
+//! The engine's host on the command line: it writes notices to stderr and asks for consent on the terminal.
 //!
 //! Its main type is [`InteractiveHost`].
 
@@ -17,10 +17,10 @@ use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::output;
 
-/// How much of an answer is read.
+/// The maximum length of an answer on the terminal, in bytes.
 const ANSWER: u64 = 1_000;
 
-/// Whoever sits at the command line.
+/// A host that talks to the user through stdin and stderr.
 pub(super) struct InteractiveHost {
     redactor: Redactor,
 }
@@ -30,7 +30,7 @@ impl InteractiveHost {
         Self { redactor }
     }
 
-    /// Says why a run does not start, and gives the exit code that says so. `format` is that of results.
+    /// Prints why a run does not start, and returns the exit code. `format` is the output format of results.
     pub(super) fn refuse(
         &self,
         error: EngineError,
@@ -45,7 +45,7 @@ impl InteractiveHost {
                 nothing_selected(&suite, format.unwrap_or(OutputFormat::Text))
             }
             EngineError::NoEvals { any_invalid } => {
-                output::message("no eval is left to be run\n")?;
+                output::message("no evals left to run\n")?;
                 Ok(if any_invalid {
                     Exit::Failed
                 } else {
@@ -54,20 +54,20 @@ impl InteractiveHost {
             }
             EngineError::NoConsent { purpose, expired } => {
                 output::message(&format!(
-                    "error: this needs your consent, and there is no terminal to ask on; nothing was \
+                    "error: consent is required and stdin or stderr is not a terminal; no tool was \
                      called\nhint: {}\n",
                     hint(purpose, expired)
                 ))?;
                 Ok(Exit::Usage)
             }
             EngineError::Refused => {
-                output::message("Nothing was called.\n")?;
+                output::message("No tool was called.\n")?;
                 Ok(Exit::Usage)
             }
             EngineError::Changed(difference) => {
                 let text = self.redactor.text(&difference.to_string()).into_owned();
                 let text = output::printable_lines(&text);
-                output::message(&format!("error: {text}\nnothing was called\n"))?;
+                output::message(&format!("error: {text}\nno tool was called\n"))?;
                 Ok(Exit::Usage)
             }
             EngineError::Unreachable(reason) => {
@@ -83,7 +83,7 @@ impl InteractiveHost {
 
     fn say(&self, text: &str) {
         let text = output::printable_lines(&self.redactor.text(text));
-        // Nothing depends on whether anybody reads it.
+        // A closed stderr is no reason to fail.
         let _ = output::message(&text);
     }
 }
@@ -95,9 +95,11 @@ impl Host for InteractiveHost {
             HostNotice::Text(text) => self.say(&format!("{text}\n")),
             HostNotice::Calls { planned, options } => self.say(&screen::render(planned, options)),
             HostNotice::ConsentFound(path) => {
-                self.say(&format!("Agreed to in `{}`.\n", path.display()));
+                self.say(&format!("Consent found in `{}`.\n", path.display()));
             }
-            HostNotice::ConsentKept(path) => self.say(&format!("Kept in `{}`.\n", path.display())),
+            HostNotice::ConsentKept(path) => {
+                self.say(&format!("Consent saved to `{}`.\n", path.display()))
+            }
             HostNotice::NotRun(not_run) => {
                 for one in not_run {
                     let word = match one.outcome {
@@ -115,7 +117,7 @@ impl Host for InteractiveHost {
     }
 }
 
-/// Asks on the terminal. Only a clear yes is one.
+/// Asks on the terminal. Only `y` and `yes` are consent.
 async fn ask(purpose: ConsentPurpose) -> io::Result<ConsentAnswer> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Ok(ConsentAnswer::Nobody);
@@ -124,14 +126,14 @@ async fn ask(purpose: ConsentPurpose) -> io::Result<ConsentAnswer> {
         ConsentPurpose::Run => "Run these evals? [y/N] ",
         ConsentPurpose::Write => "Call these tools? [y/N] ",
     };
-    // Whoever can't read the question does not answer it.
+    // If the question can't be written, no answer follows.
     let _ = output::message(question);
     let (answer, answered) = tokio::sync::oneshot::channel();
-    // A thread of its own, so that nobody waits for a line that never comes when Ctrl-C is pressed.
+    // On its own thread, so that Ctrl-C need not wait for a line.
     std::thread::Builder::new().spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().take(ANSWER).read_line(&mut line);
-        // Whoever asked may be gone.
+        // The receiver may be gone.
         let _ = answer.send(read.map(|_| line));
     })?;
     let line = answered.await.map_err(io::Error::other)??;
@@ -149,12 +151,12 @@ async fn ask(purpose: ConsentPurpose) -> io::Result<ConsentAnswer> {
 fn hint(purpose: ConsentPurpose, expired: bool) -> &'static str {
     match (purpose, expired) {
         (_, true) => {
-            "look at the difference, then run it on a terminal to be asked again, or take the entry \
-             out of the consent file; `--yes` does not help here"
+            "review the difference, then run the command on a terminal, or remove the entry from the \
+             consent file; `--yes` has no effect here"
         }
         (ConsentPurpose::Run, false) => {
-            "run it on a terminal, or say `--yes`, or give a consent file that agrees with `--consent`"
+            "run the command on a terminal, pass `--yes`, or pass a matching file with `--consent`"
         }
-        (ConsentPurpose::Write, false) => "run it on a terminal, or say `--yes`",
+        (ConsentPurpose::Write, false) => "run the command on a terminal, or pass `--yes`",
     }
 }

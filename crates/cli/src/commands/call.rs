@@ -1,4 +1,4 @@
-//! `proctor call`: one call of one tool.
+//! `proctor call`: calls one tool.
 
 mod arguments;
 
@@ -23,22 +23,23 @@ pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let typed = CallInput::read(args)?;
     with_client(&args.server, &args.tool, async |client, redactor| {
         let mut schema = None;
-        // What the stateless era repeats in headers stands in the list, as does what typed values mean.
+        // The tool list has the schema, which stateless headers and typed values need.
         if client.identity().era == Era::Stateless || matches!(typed, CallInput::Typed(_)) {
             // A server that does not list its tools may still have them.
             let tools = listed_tools(client).await.unwrap_or_default();
             schema = schema_of(&tools, &args.tool).cloned();
         }
-        let meant = match typed.resolve(schema.as_ref()) {
-            Ok(meant) => meant,
+        let typed = match typed.resolve(schema.as_ref()) {
+            Ok(typed) => typed,
             Err(error) => return Ok(CommandOutcome::because(Exit::Usage, error.to_string())),
         };
-        for unfit in &meant.unfit {
-            let warning =
-                format!("warning: sent as text, which the tool's schema does not allow: {unfit}\n");
+        for unfit in &typed.unfit {
+            let warning = format!(
+                "warning: sent as text, but the tool's schema expects another type: {unfit}\n"
+            );
             output::message(&output::printable_lines(&redactor.text(&warning)))?;
         }
-        let given = meant.arguments;
+        let given = typed.arguments;
         let is_bare = given.is_empty();
         let started = Instant::now();
         let result = client.call_tool(&args.tool, given).await;
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
                 if !result.is_error {
                     return Ok(CommandOutcome::ok());
                 }
-                let reason = format!("the tool `{}` says that it failed", args.tool);
+                let reason = format!("the tool `{}` returned an error", args.tool);
                 Ok(explain(client, &args.tool, is_bare, reason).await)
             }
             Err(error @ CallError::Rpc(_)) => {
@@ -84,8 +85,8 @@ fn schema_of<'a>(tools: &'a [Value], wanted: &str) -> Option<&'a Value> {
     tool.get("inputSchema")
 }
 
-/// Adds what explains most refusals, where that is so: that the server has no such tool, or that it
-/// was called without the arguments that it requires.
+/// Adds a hint for the most common mistakes: the server has no such tool, or required arguments are
+/// missing.
 async fn explain(client: &Client, tool: &str, is_bare: bool, reason: String) -> CommandOutcome {
     let Some(tools) = listed_tools(client).await else {
         return CommandOutcome::because(Exit::Failed, reason);
@@ -112,7 +113,7 @@ async fn explain(client: &Client, tool: &str, is_bare: bool, reason: String) -> 
 }
 
 fn show(result: &CallResult, format: OutputFormat, redactor: &Redactor) -> anyhow::Result<()> {
-    // Redacted first: what is made printable may no longer look like the secret that it is.
+    // Redacted first: escaping could change a secret so that it is no longer found.
     match format {
         OutputFormat::Json => output::result(&redactor.text(&format!("{}\n", result.raw.get()))),
         OutputFormat::Text => {
@@ -121,7 +122,7 @@ fn show(result: &CallResult, format: OutputFormat, redactor: &Redactor) -> anyho
     }
 }
 
-/// What is shown of a result.
+/// The parts of a tool result that the text output shows.
 #[derive(Deserialize)]
 struct ResultOutput<'a> {
     #[serde(default, borrow)]
@@ -130,8 +131,7 @@ struct ResultOutput<'a> {
     structured: Option<&'a RawValue>,
 }
 
-/// The texts of a result, or what else it is made of. Blocks are looked into one at a time: there
-/// may be a million of them.
+/// The text output of a result. Blocks are parsed one at a time: there may be a million of them.
 fn plain(result: &CallResult) -> String {
     let Ok(shown) = serde_json::from_str::<ResultOutput<'_>>(result.raw.get()) else {
         return format!("{}\n", result.raw.get());

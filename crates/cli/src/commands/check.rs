@@ -53,7 +53,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     run_prepared(&args.run, &engine, prepared, &host)
 }
 
-/// Which run is meant.
+/// The run that the flags name: a new one, a resumed one, or a replay.
 fn source(args: &CheckArgs) -> anyhow::Result<RunSource> {
     let resume = |folder: &std::path::PathBuf, retry_errors| RunSource::Resume {
         folder: folder.clone(),
@@ -69,12 +69,12 @@ fn source(args: &CheckArgs) -> anyhow::Result<RunSource> {
                 strict: args.replay_strict,
             },
             (None, None, None, Some(file)) => RunSource::File(file.clone()),
-            (None, None, None, None) => bail!("which suite? name an eval file"),
+            (None, None, None, None) => bail!("no suite given; name an eval file"),
         },
     )
 }
 
-/// How trials are run, by the flags that all commands have which run some.
+/// The run options of the flags that `check` and `evals run` share.
 pub(super) fn run_options(flags: &RunArgs) -> RunOptions {
     RunOptions {
         strict: flags.strict,
@@ -91,7 +91,7 @@ pub(super) fn run_options(flags: &RunArgs) -> RunOptions {
     }
 }
 
-/// Runs what was prepared, and shows what came of it.
+/// Runs a prepared run and shows its report.
 pub(super) fn run_prepared(
     flags: &RunArgs,
     engine: &Engine,
@@ -100,20 +100,20 @@ pub(super) fn run_prepared(
 ) -> anyhow::Result<Exit> {
     let targets = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref())?;
     let runtime = threads::many_workers(None)?;
-    // Before the first byte is written: a limit on the size of files must be an error, not the end.
+    // Before the first byte is written: a file size limit must be an error, not end the process.
     let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;
     let mut run = engine.open(prepared)?;
     if run.is_resumed() && run.trials() == 0 {
-        output::message("nothing is left to be run: every trial of the run has an end\n")?;
+        output::message("nothing to resume: every trial of the run has finished\n")?;
     }
-    // From here on there is a run, and whatever happens, it is ended in order.
+    // From here on the run exists; whatever happens, its record gets an end.
     let redactor = run.redactor().clone();
     let is_terminal = std::io::stderr().is_terminal() && !is_dumb();
     let display = Display::new(run.names(), &redactor, flags.verbose, is_terminal);
     let mut screen = RunScreen::start(display);
     let over = runtime.block_on(watch(&mut run, &mut screen, &mut heard, host));
     signals.come_to(RunStage::Ending);
-    // Processes are ended by their guards, which a runtime that is going away still waits for.
+    // Guards end the processes; the runtime waits for them while it shuts down.
     runtime.shutdown_timeout(Duration::from_secs(5));
     let ending = RunFinisher {
         flags,
@@ -125,29 +125,29 @@ pub(super) fn run_prepared(
     Ok(ending.conclude(run, over))
 }
 
-/// Runs the trials, and shows how that goes.
+/// Runs the trials and shows their progress.
 async fn watch(
     run: &mut RunInProgress,
     screen: &mut RunScreen,
     heard: &mut UnboundedReceiver<()>,
     host: &dyn Host,
 ) -> RunCompletion {
-    let (progress, mut told) = unbounded_channel();
+    let (progress, mut updates) = unbounded_channel();
     let detailed = screen.is_detailed();
     let mut running = std::pin::pin!(run.carry_out(progress, detailed, heard, host));
     let over = loop {
         tokio::select! {
             over = &mut running => break over,
-            Some(progress) = told.recv() => screen.take(progress),
+            Some(progress) = updates.recv() => screen.take(progress),
         }
     };
-    while let Ok(progress) = told.try_recv() {
+    while let Ok(progress) = updates.try_recv() {
         screen.take(progress);
     }
     over
 }
 
-/// Whether the terminal can't move its cursor, or is somebody's log.
+/// Whether the terminal can't move its cursor, or is the log of a CI job.
 fn is_dumb() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     is_set("CI") || std::env::var_os("TERM").is_some_and(|term| term == "dumb")

@@ -1,4 +1,4 @@
-//! `proctor evals`: the evals that servers ship.
+//! `proctor evals`: lists, runs, writes, validates and serves the evals that servers ship.
 
 mod init;
 mod list;

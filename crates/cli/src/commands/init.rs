@@ -1,4 +1,4 @@
-//! `proctor init`: a small suite to start from.
+//! `proctor init`: writes a small example suite.
 
 use std::fs;
 use std::io::Write;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Writes a file that is not there yet, even if somebody else writes it just now.
+/// Writes a new file; fails if the file exists, also if another process just created it.
 fn write_new(path: &Path, content: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

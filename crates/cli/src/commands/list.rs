@@ -1,4 +1,4 @@
-//! `proctor list`: what a suite would run.
+//! `proctor list`: shows what a suite would run.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     };
     let plan = Plan::new(&suite, &args.plan.options());
-    // Cases that are not known yet may still be there.
+    // Shipped evals and sources without a checkout may have further cases.
     let all_known = suite.shipped.is_empty() && suite.unfetched.is_empty();
     if plan.cases.is_empty() && all_known {
         return nothing_selected(&suite, args.output.output);
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Says what there was to select from.
+/// Prints that no case was selected, with the available names and labels.
 pub(super) fn nothing_selected(suite: &Suite, format: OutputFormat) -> anyhow::Result<Exit> {
     let names: Vec<&str> = suite.cases.iter().map(|case| case.name.as_str()).collect();
     let labels: BTreeSet<String> = suite
@@ -55,15 +55,15 @@ pub(super) fn nothing_selected(suite: &Suite, format: OutputFormat) -> anyhow::R
         .flat_map(|case| &case.labels)
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
-    let said = match format {
+    let written = match format {
         OutputFormat::Json => output::json(&json!({
             "cases": [],
             "available": {"names": names, "labels": labels},
         })),
         OutputFormat::Text => output::message(&table::render_available(&names, &labels)),
     };
-    match said {
-        // Nothing is selected, whether somebody reads that or not.
+    match written {
+        // A closed pipe does not change the exit code.
         Err(error) if !output::is_broken_pipe(&error) => Err(error),
         _ => Ok(Exit::NothingSelected),
     }

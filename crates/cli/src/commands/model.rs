@@ -1,4 +1,4 @@
-//! `proctor model serve`: a script as a model on the network.
+//! `proctor model serve`: serves a scripted model over HTTP.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,19 +19,19 @@ use crate::exit::Exit;
 use crate::output;
 use crate::threads;
 
-/// How much of a text a line shows.
+/// The maximum length of a text in a log line, in characters.
 const SHOWN: usize = 80;
 
-/// What was asked so far.
+/// The number of requests so far, and their token usage.
 #[derive(Default)]
 struct Totals {
-    questions: usize,
+    requests: usize,
     side_calls: usize,
     refused: usize,
     usage: Usage,
 }
 
-/// Serves until it is told to stop.
+/// Serves until Ctrl-C or SIGTERM.
 pub(crate) fn serve(args: &ModelServeArgs) -> anyhow::Result<Exit> {
     let mut problems = Problems::default();
     let script = load_script(&args.file, &mut problems);
@@ -50,12 +50,12 @@ pub(crate) fn serve(args: &ModelServeArgs) -> anyhow::Result<Exit> {
             let mut totals = watched.lock().unwrap_or_else(PoisonError::into_inner);
             totals.add(served);
             if verbose || matches!(served.said, ServedReply::Nothing(_)) {
-                // Whether anybody reads it matters to nobody.
+                // A closed stderr is no reason to fail.
                 let _ = output::message(&line(served));
             }
         })
         .await
-        .map_err(|error| anyhow!("port {} can't be used: {error}", args.port))?;
+        .map_err(|error| anyhow!("can't listen on port {}: {error}", args.port))?;
         announce(args, server.address())?;
         stops.next().await;
         anyhow::Ok(())
@@ -65,7 +65,7 @@ pub(crate) fn serve(args: &ModelServeArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The variables that make common agents and packages ask here.
+/// The variables that point common agents and SDKs to this server.
 fn variables(address: SocketAddr) -> [(&'static str, String); 3] {
     [
         ("ANTHROPIC_BASE_URL", format!("http://{address}")),
@@ -88,7 +88,7 @@ fn announce(args: &ModelServeArgs, address: SocketAddr) -> anyhow::Result<()> {
         }));
     }
     let file = args.file.display().to_string();
-    let mut text = format!("{} is served on http://{address}\n\n", printable(&file));
+    let mut text = format!("serving {} on http://{address}\n\n", printable(&file));
     let words = [
         "Anthropic Messages (any ANTHROPIC_API_KEY)",
         "OpenAI Chat Completions and Responses (any OPENAI_API_KEY)",
@@ -97,7 +97,7 @@ fn announce(args: &ModelServeArgs, address: SocketAddr) -> anyhow::Result<()> {
     for ((name, value), word) in variables.iter().zip(words) {
         text.push_str(&format!("  # {word}\n  {name}={value}\n"));
     }
-    text.push_str("\nCtrl-C ends it.\n");
+    text.push_str("\nStop with Ctrl-C.\n");
     output::result(&text)
 }
 
@@ -108,20 +108,20 @@ impl Totals {
             ServedReply::Nothing(_) => self.refused += 1,
             _ => {}
         }
-        self.questions += 1;
+        self.requests += 1;
         self.side_calls += usize::from(served.is_side_call);
         self.usage.add(&served.usage);
     }
 
     fn line(&self) -> String {
         format!(
-            "{}, {} of them {}, {} without an answer; {} tokens in, {} out\n",
-            counted(self.questions, "question"),
+            "{}, {} of them {}, {} unanswered; {} tokens in, {} out\n",
+            counted(self.requests, "request"),
             self.side_calls,
             if self.side_calls == 1 {
-                "a side call"
+                "a side request"
             } else {
-                "side calls"
+                "side requests"
             },
             self.refused,
             self.usage.input.unwrap_or(0),
@@ -130,7 +130,7 @@ impl Totals {
     }
 }
 
-/// A question, on one line.
+/// The log line of a request.
 fn line(served: &ServedRequest) -> String {
     let format = match served.format {
         Some(Wire::Chat) => "chat",
@@ -140,15 +140,15 @@ fn line(served: &ServedRequest) -> String {
         None => "-",
     };
     let said = match &served.said {
-        ServedReply::Text(text) => format!("says {}", shown(text)),
+        ServedReply::Text(text) => format!("replies {}", shown(text)),
         ServedReply::Calls(tools) => format!("calls {}", shown(&tools.join(", "))),
         ServedReply::Fault(fault) => format!("fails on purpose: {}", shown(fault)),
         ServedReply::About(what) => (*what).to_owned(),
-        // It is the message that somebody has to find the mistake by.
+        // Not shortened: users find their mistake by it.
         ServedReply::Nothing(why) => format!("error: {}", printable(why)),
     };
     let side = if served.is_side_call {
-        ", side call"
+        ", side request"
     } else {
         ""
     };

@@ -1,7 +1,6 @@
-//! `proctor record`: stands between a client and a server, and keeps every message.
+//! `proctor record`: a proxy between a client and a server that records every message.
 //!
-//! On stdio, stdout carries the protocol and nothing else. Whatever becomes of the record, the session
-//! goes on.
+//! On stdio, stdout carries only the protocol. If recording fails, the session continues.
 
 mod conclusion;
 mod web;
@@ -33,7 +32,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::threads;
 
-/// How long what was written to stderr last may take to leave.
+/// The maximum wait for the last lines on stderr.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
@@ -54,7 +53,8 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         actor: Actor::Agent,
         inherited: environment(),
         pass: Vec::new(),
-        guard: std::env::current_exe().context("can't tell where Proctor is")?,
+        guard: std::env::current_exe()
+            .context("can't determine the path of the proctor executable")?,
         editor: None,
     };
     let exit = if args.url.is_none() && !args.http {
@@ -63,14 +63,14 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         let serving = web::serve(&server, &options, args, stops, kept, &redactor);
         runtime.block_on(serving)
     } else {
-        // Here nobody waits for an answer yet.
+        // No client is connected yet, so there is no session to save.
         Ok(Exit::Inconclusive.into())
     };
     runtime.shutdown_timeout(LAST_WORDS);
     exit
 }
 
-/// What a recording is called.
+/// The name of the recording.
 fn name_of(args: &RecordArgs) -> String {
     let command = args.command.first().map(Path::new);
     let program = command.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
@@ -86,12 +86,12 @@ fn name_of(args: &RecordArgs) -> String {
         .unwrap_or_else(|| "server".to_owned())
 }
 
-/// The server, which gets all that this process has.
+/// The server, with the whole environment of this process.
 fn server_of(args: &RecordArgs, name: &str) -> anyhow::Result<Server> {
     let mut server = match (&args.url, session::of_command(&args.command)?) {
         (Some(url), _) => session::at_url(url, &args.headers),
         (None, Some(server)) => server,
-        (None, None) => anyhow::bail!("which server? give `-- COMMAND…` or `--url URL`"),
+        (None, None) => anyhow::bail!("no server given; add `-- COMMAND…` or `--url URL`"),
     };
     name.clone_into(&mut server.name);
     if let Transport::Stdio { env, .. } = &mut server.transport {
@@ -100,7 +100,7 @@ fn server_of(args: &RecordArgs, name: &str) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Starts the record. A session without one is better than none.
+/// Starts the record. If that fails, the session runs without one.
 fn begin(
     engine: &Engine,
     out: Option<&Path>,
@@ -116,14 +116,14 @@ fn begin(
             Some(kept)
         }
         Err(error) => {
-            let error = anyhow::Error::new(error).context("the session is not recorded");
+            let error = anyhow::Error::new(error).context("can't record the session");
             complain(error, redactor);
             None
         }
     }
 }
 
-/// A line that is no part of the server's own stderr.
+/// Prints a line of Proctor itself, between those of the server's stderr.
 fn say(line: &str, redactor: &Redactor) {
     let line = redactor.text(line);
     let line = proctor_core::printable::printable(&line).into_owned();
@@ -131,23 +131,23 @@ fn say(line: &str, redactor: &Redactor) {
     within_bounds(say);
 }
 
-/// Why the record is not what it should be.
+/// Prints an error of the recording.
 fn complain(error: anyhow::Error, redactor: &Redactor) {
     let redactor = redactor.clone();
     within_bounds(move || output::error(&error, &redactor));
 }
 
-/// Writes to stderr, but does not wait for ever: a client that does not read its server's stderr must
-/// not keep the session from ending.
+/// Writes to stderr with a timeout: a client that does not read its server's stderr must not block the
+/// end of the session.
 fn within_bounds(write: impl FnOnce() + Send + 'static) {
     let (done, is_done) = std::sync::mpsc::channel();
-    // Without a thread it is not said: the session matters more.
+    // Without a thread the line is lost: the session matters more.
     let _ = std::thread::Builder::new().spawn(move || {
         write();
-        // Nobody waits any more if it took too long.
+        // After the timeout, the receiver is gone.
         let _ = done.send(());
     });
-    // There is nowhere left to say that even this failed.
+    // If stderr is closed, there is no other place to report it.
     let _ = is_done.recv_timeout(LAST_WORDS);
 }
 
@@ -176,13 +176,13 @@ fn on_stdio(
         until_the_end(serving, stops, tell).await
     });
     if let Some(leaving) = leaving {
-        // What the server wrote last is on its way to a file or a terminal.
+        // The last output of the server may still be in the pipe.
         let _ = leaving.join();
     }
     Ok(conclude(&end, kept, redactor))
 }
 
-/// The first signal ends the server, the second one everything.
+/// Serves until the session ends. The first signal stops the server, the second ends the process.
 async fn until_the_end<T>(
     mut serving: impl Future<Output = T> + Unpin,
     mut stops: StopSignals,
@@ -200,7 +200,7 @@ async fn until_the_end<T>(
     }
 }
 
-/// Ends the record, says how all went, and gives the exit code.
+/// Ends the record, prints a summary, and gives the exit code.
 fn conclude(
     end: &Result<SessionEnd, ServerStartError>,
     kept: Option<SessionRecording>,
@@ -232,21 +232,21 @@ fn conclude(
     let folder = kept.folder().display().to_string();
     let written = kept.end(ended, exit);
     say(
-        &format!("{line}; see it with `proctor result view {folder}`"),
+        &format!("{line}; show it with `proctor result view {folder}`"),
         redactor,
     );
     match written {
         Ok(()) => exit.into(),
         Err(error) => {
-            let error = anyhow::Error::new(error).context("the record is not complete");
+            let error = anyhow::Error::new(error).context("the record is incomplete");
             complain(error, redactor);
             Exit::Inconclusive.into()
         }
     }
 }
 
-/// Only a server that went wrong by itself makes a session one that failed; what it owes its client is in
-/// the record.
+/// The outcome of the session. It failed only if the server itself ended with an error; unanswered requests
+/// are in the record.
 fn trial_ended(end: &SessionEnd, kept: Option<&SessionRecording>) -> TrialEnded {
     match (end.cause, end.how) {
         (Cause::Server | Cause::Closed, ProcessExit::Signalled(_) | ProcessExit::Exited(1..)) => {

@@ -1,4 +1,4 @@
-//! `proctor schema`: JSON Schemas for editors.
+//! `proctor schema`: prints JSON Schemas for editors.
 
 use proctor_core::suite::schema::{FileKind, schema};
 

@@ -1,6 +1,6 @@
-//! One server and one connection, for commands that talk to a server themselves.
+//! One connection to one server, for commands without trials.
 //!
-//! Its main function is [`with_client`]: whatever happens, the server is ended and the record says so.
+//! Its main function is [`with_client`]: whatever happens, it stops the server and ends the record.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,13 +23,12 @@ use crate::exit::{Exit, ReportedExit};
 use crate::output;
 use crate::threads;
 
-/// How much of a reason is kept and shown: the end of a server's stderr, and a bit.
+/// The maximum length of a reason, in bytes: the end of a server's stderr, and a bit more.
 const REASON: usize = 80 << 10;
 
-/// What a command found out, and how it ends.
+/// The exit code of a command, with its error message.
 pub(super) struct CommandOutcome {
     pub(super) exit: Exit,
-    /// Why, unless all is well.
     pub(super) reason: Option<String>,
 }
 
@@ -49,17 +48,17 @@ impl CommandOutcome {
     }
 }
 
-/// Connects, runs a command with the connection, and ends everything again.
+/// Connects, runs a command with the connection, and closes everything again.
 pub(super) fn with_client<F>(args: &ServerArgs, name: &str, run: F) -> anyhow::Result<Exit>
 where
     F: AsyncFnOnce(&Client, &Redactor) -> anyhow::Result<CommandOutcome>,
 {
     let server = find_server(args)?;
-    // One for the record and for what is shown.
+    // The record and the output use the same redactor.
     let engine = engine()?;
     let redactor = engine.redactor(std::slice::from_ref(&server));
     let runtime = threads::one_worker()?;
-    // Before the first byte is written: a limit on the size of files must be an error, not the end.
+    // Before the first byte is written: a file size limit must be an error, not end the process.
     let mut stops = {
         let _inside = runtime.enter();
         StopSignals::listen().context("can't listen for signals")?
@@ -76,7 +75,7 @@ where
         Actor::Person,
         recorder,
         &args.pass_env,
-        args.patience.timeouts(),
+        args.timeouts.timeouts(),
     );
     let done = runtime.block_on(talk(
         &server,
@@ -85,12 +84,12 @@ where
         &mut stops,
         async |client| run(client, &redactor).await,
     ));
-    // Processes are ended by their guards, which a runtime that is going away still waits for.
+    // Guards end the processes; the runtime waits for them while it shuts down.
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
     conclude(done, record, &redactor)
 }
 
-/// Ends the record, says what went wrong, and gives the exit code.
+/// Ends the record, prints the error, and gives the exit code.
 fn conclude(
     done: anyhow::Result<CommandOutcome>,
     record: Option<SessionRecording>,
@@ -98,13 +97,13 @@ fn conclude(
 ) -> anyhow::Result<Exit> {
     let (done, error) = match done {
         Ok(done) => (done, None),
-        // The record of a command that could not show its result still has an end.
+        // If the result could not be shown, the record still gets an end.
         Err(error) => {
             let done = CommandOutcome::because(Exit::Inconclusive, error.to_string());
             (done, Some(error))
         }
     };
-    // A server chooses what is in it, and how long that is.
+    // The reason comes from the server and may be long.
     let done = CommandOutcome {
         reason: done
             .reason
@@ -122,11 +121,11 @@ fn conclude(
     let Err(error) = kept else {
         return Ok(done.exit);
     };
-    let error = anyhow::Error::new(error).context("the record is not complete");
+    let error = anyhow::Error::new(error).context("the record is incomplete");
     output::error(&error, redactor);
     Ok(match done.exit {
         Exit::Interrupted => Exit::Interrupted,
-        // Whatever was found out, there is no record to show for it.
+        // Without a complete record, the result is inconclusive.
         _ => Exit::Inconclusive,
     })
 }
@@ -162,7 +161,7 @@ where
     let findings = client.findings();
     tokio::select! {
         () = client.close() => {}
-        // The guard ends what is left.
+        // The guard ends the server.
         () = stops.next() => return interrupted(),
     }
     match (done, findings.first()) {
@@ -174,7 +173,7 @@ where
     }
 }
 
-/// The server that the arguments mean.
+/// The server that the flags name.
 fn find_server(args: &ServerArgs) -> anyhow::Result<Server> {
     if let Some(url) = &args.url {
         return Ok(at_url(url, &args.headers));
@@ -183,21 +182,21 @@ fn find_server(args: &ServerArgs) -> anyhow::Result<Server> {
         return Ok(server);
     }
     let Some(config) = &args.config else {
-        bail!("which server? give `-- COMMAND…`, `--url URL` or `--config FILE`");
+        bail!("no server given; add `-- COMMAND…`, `--url URL` or `--config FILE`");
     };
     let servers = from_config(config)?;
     let found = match (&args.server, &servers[..]) {
         (Some(name), _) => named(&servers, name, config)?,
         (None, [only]) => only.clone(),
         (None, _) => bail!(
-            "which server? choose one with `--server`: {}",
+            "the config has several servers; choose one with `--server`: {}",
             listed(servers.iter().map(|s| s.name.as_str()))
         ),
     };
     Ok(found)
 }
 
-/// A server that is reached at an address.
+/// A server with a URL.
 pub(super) fn at_url(url: &str, headers: &[(String, String)]) -> Server {
     Server {
         name: "server".to_owned(),
@@ -210,7 +209,7 @@ pub(super) fn at_url(url: &str, headers: &[(String, String)]) -> Server {
     }
 }
 
-/// A server that is started by a command, if there is one.
+/// A server that a command starts, if the command line has one.
 pub(super) fn of_command(words: &[String]) -> anyhow::Result<Option<Server>> {
     let Some((command, rest)) = words.split_first() else {
         return Ok(None);
@@ -221,14 +220,14 @@ pub(super) fn of_command(words: &[String]) -> anyhow::Result<Option<Server>> {
             command: command.clone(),
             args: rest.to_vec(),
             env: BTreeMap::new(),
-            folder: std::env::current_dir().context("can't tell the working folder")?,
+            folder: std::env::current_dir().context("can't determine the working directory")?,
         },
         allowed: AllowedTools::All,
         written: command_line(words.iter().map(String::as_str)),
     }))
 }
 
-/// The servers of an MCP config. Fails with [`ReportedExit`] after its problems were shown.
+/// The servers of an MCP config. If it has errors, shows them and fails with [`ReportedExit`].
 pub(super) fn from_config(config: &Path) -> anyhow::Result<Vec<Server>> {
     let env = environment();
     let mut problems = Problems::default();
@@ -252,7 +251,6 @@ pub(super) fn from_config(config: &Path) -> anyhow::Result<Vec<Server>> {
     Ok(servers)
 }
 
-/// The server of that name.
 pub(super) fn named(servers: &[Server], name: &str, config: &Path) -> anyhow::Result<Server> {
     let found = servers.iter().find(|server| server.name == name);
     found.cloned().with_context(|| {
@@ -262,7 +260,7 @@ pub(super) fn named(servers: &[Server], name: &str, config: &Path) -> anyhow::Re
     })
 }
 
-/// How the one trial of a command ended.
+/// The end of the command's only trial.
 fn ending(done: &CommandOutcome) -> TrialEnded {
     TrialEnded {
         outcome: match done.exit {

@@ -1,4 +1,4 @@
-//! `proctor result show`: the report of a run again, from its record alone.
+//! `proctor result show`: shows the report of a run again, from its record.
 
 use proctor_core::gate::Gate;
 use proctor_core::record::RunReader;
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
     let targets = Targets::resolve(args.out.as_deref(), args.junit.as_deref())?;
     let record = RunReader::open(&args.folder)?;
-    // What is shown again may decide something: the index must be the one of these very files.
+    // Scripts may act on this report, so the index must match the trial files.
     let summary = Summary::checked(&record)?;
     let gate = Gate::of(&summary);
     let report = Report::new(&record, &summary, &gate);

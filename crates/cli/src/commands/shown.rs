@@ -1,4 +1,4 @@
-//! A report, shown and written to files: the same at the end of a run and from a stored one.
+//! Writes a report to stdout and to files, for `check` and for `result show`.
 
 use std::io::{self, BufWriter, Write};
 
@@ -10,7 +10,7 @@ use super::target::Targets;
 use crate::args::OutputFormat;
 use crate::output;
 
-/// How wide a report is where nobody says.
+/// The width of a report if stdout is not a terminal.
 const WIDTH: usize = 100;
 
 /// Writes the report to stdout.
@@ -41,7 +41,7 @@ fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportErro
     }
 }
 
-/// Writes the files that were asked for; gives what went wrong.
+/// Writes the files of `--out` and `--junit`, and returns the errors.
 pub(super) fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow::Error> {
     let out = targets.out.as_ref();
     let out = out.map(|target| target.write(|out| write_json(report, out)));
@@ -54,7 +54,7 @@ pub(super) fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow:
         .collect()
 }
 
-/// An error of writing as such, so that a reader who has gone is known for one.
+/// The error without its wrapper, so that [`output::is_broken_pipe`] recognizes it.
 fn flattened(error: ReportError) -> anyhow::Error {
     match error {
         ReportError::Write(error) => error.into(),

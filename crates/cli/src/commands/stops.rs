@@ -1,23 +1,23 @@
-//! The signals that a command which talks to servers listens to.
+//! The signals that stop a command.
 
 use std::io;
 
 use proctor_contain::os::ignores_hangup;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end a command, and one that must not.
+/// Listeners for the signals that stop a command, and for SIGXFSZ, which must not end it.
 pub(super) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
-    /// Nothing for a command that `nohup` started, which outlives its terminal.
+    /// None under `nohup`: the command outlives its terminal.
     hangup: Option<Signal>,
-    /// A file that grows beyond a limit is an error of its write, as long as somebody listens.
+    /// With a listener, a write beyond the file size limit returns an error instead of ending the process.
     _too_large: Signal,
 }
 
 impl StopSignals {
     pub(super) fn listen() -> io::Result<Self> {
-        // To listen would undo that it is ignored.
+        // A listener would override `nohup`.
         let hangup = if ignores_hangup() {
             None
         } else {
@@ -31,7 +31,7 @@ impl StopSignals {
         })
     }
 
-    /// Waits for Ctrl-C, SIGTERM, or the end of the terminal.
+    /// Waits for Ctrl-C, SIGTERM, or SIGHUP.
     pub(super) async fn next(&mut self) {
         let hangup = async {
             match &mut self.hangup {

@@ -1,7 +1,7 @@
-//! The files that a run's result is written to, besides what is shown.
+//! The files of `--out` and `--junit`.
 //!
-//! Main types: [`Targets`] and [`Target`]. A file appears in one step; what is no file is written to, and
-//! stays what it is. Whether that can be done is found out before anything is started.
+//! Main types: [`Targets`] and [`Target`]. A file is replaced in one step; devices and pipes are written to
+//! directly. Proctor checks that it can write before it starts anything.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -13,21 +13,21 @@ use proctor_contain::os::is_system_path;
 use proctor_report::ReportError;
 use rustix::fs::{Access, access};
 
-/// How many links may lead from one to the next, as for the system.
+/// The maximum number of symbolic links to follow, as in the kernel.
 const LINKS: usize = 40;
 
-/// What was asked for.
+/// The targets that the flags name.
 pub(in crate::commands) struct Targets {
     pub(in crate::commands) out: Option<Target>,
     pub(in crate::commands) junit: Option<Target>,
 }
 
-/// Something to write to.
+/// A place to write a result to.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::commands) enum Target {
-    /// A file, or a place for one, behind all links.
+    /// A file, new or existing, with all symbolic links resolved.
     File(PathBuf),
-    /// Something else that takes bytes: a device, a pipe.
+    /// A device or a pipe.
     Stream(PathBuf),
 }
 
@@ -55,7 +55,7 @@ impl Target {
     fn resolve(path: &Path) -> anyhow::Result<Self> {
         let path = std::path::absolute(path)?;
         match fs::metadata(&path) {
-            Ok(is) if is.is_dir() => bail!("it is a folder"),
+            Ok(is) if is.is_dir() => bail!("is a directory"),
             Ok(is) if !is.is_file() || is_system_path(&path) => {
                 access(&path, Access::WRITE_OK)?;
                 Ok(Self::Stream(path))
@@ -69,19 +69,19 @@ impl Target {
         }
     }
 
-    /// A file in a folder that takes one.
+    /// A file in a directory that Proctor can write to.
     fn file(path: &Path) -> anyhow::Result<Self> {
-        let folder = path.parent().context("it is no file")?;
+        let folder = path.parent().context("not a file path")?;
         let folder = fs::canonicalize(folder)
-            .with_context(|| format!("there is no folder `{}`", folder.display()))?;
-        let path = folder.join(path.file_name().context("it is no file")?);
-        // Rights are not all that may be in the way.
+            .with_context(|| format!("directory `{}` does not exist", folder.display()))?;
+        let path = folder.join(path.file_name().context("not a file path")?);
+        // Permissions are not the only obstacle, so try it.
         let (_, temporary) = create_beside(&path)?;
         fs::remove_file(temporary)?;
         Ok(Self::File(path))
     }
 
-    /// Writes all of it; whoever looks for a file finds all of it, or what was there before.
+    /// Writes the whole result; readers of a file see the new content or the old, never a part.
     pub(in crate::commands) fn write(
         &self,
         render: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
@@ -107,7 +107,7 @@ fn replace(
     let (file, temporary) = create_beside(path)?;
     let written = fill(file, render).and_then(|()| Ok(fs::rename(&temporary, path)?));
     if written.is_err() {
-        // What is left of it is of no use to anybody.
+        // The partial file is useless.
         let _ = fs::remove_file(&temporary);
     }
     written
@@ -122,9 +122,9 @@ fn fill(
     Ok(out.flush()?)
 }
 
-/// A new file in the folder of another, for its owner only: results may hold what servers said.
+/// Creates a temporary file beside another. Only its owner can read it: results contain server messages.
 fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
-    // Processes in different containers may have the same number.
+    // Processes in different containers may have the same id.
     let now = jiff::Timestamp::now().as_nanosecond();
     let temporary = path.with_file_name(format!(".proctor-{}-{now}", std::process::id()));
     let file = OpenOptions::new()
@@ -135,7 +135,7 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     Ok((file, temporary))
 }
 
-/// Where links that lead to nothing lead.
+/// The target of a chain of symbolic links, which need not exist.
 fn followed(mut path: PathBuf) -> anyhow::Result<PathBuf> {
     for _ in 0..LINKS {
         match fs::read_link(&path) {
@@ -143,5 +143,5 @@ fn followed(mut path: PathBuf) -> anyhow::Result<PathBuf> {
             Err(_) => return Ok(path),
         }
     }
-    bail!("too many links lead from one to the next")
+    bail!("too many levels of symbolic links")
 }

@@ -1,4 +1,4 @@
-//! `proctor tools`: what a server is and offers.
+//! `proctor tools`: shows the identity, tools, resources and prompts of a server.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::output;
 
 mod text;
 
-/// What a server offers, in its own words.
+/// The identity and the lists of a server, as it sent them.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ServerOverview {
@@ -39,9 +39,9 @@ struct FindingSummary {
 
 pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
     with_client(&args.server, "tools", async |client, redactor| {
-        let offer = match gather(client).await {
-            // Before a text is shortened: a part of a secret no longer looks like one.
-            Ok(offer) => offer.redacted(redactor),
+        let overview = match gather(client).await {
+            // Before a text is shortened: the redactor does not find a part of a secret.
+            Ok(overview) => overview.redacted(redactor),
             Err(error) => {
                 return Ok(CommandOutcome::because(
                     Exit::Inconclusive,
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
             }
         };
         let shown = match args.output.output {
-            OutputFormat::Json => format!("{}\n", serde_json::to_string(&offer)?),
-            OutputFormat::Text => text::render(&offer),
+            OutputFormat::Json => format!("{}\n", serde_json::to_string(&overview)?),
+            OutputFormat::Text => text::render(&overview),
         };
         output::result(&redactor.text(&shown))?;
         Ok(CommandOutcome::ok())
@@ -88,7 +88,7 @@ impl ServerOverview {
 async fn gather(client: &Client) -> Result<ServerOverview, ListError> {
     let identity = client.identity().clone();
     let caps = ListLimits::default();
-    let mut offer = ServerOverview {
+    let mut overview = ServerOverview {
         server: identity.raw.clone(),
         protocol: identity.protocol.clone(),
         era: identity.era.word(),
@@ -99,13 +99,13 @@ async fn gather(client: &Client) -> Result<ServerOverview, ListError> {
         findings: Vec::new(),
         identity,
     };
-    // A server is asked only for what it says that it has.
-    let has = |capability: &str| offer.identity.capabilities.contains_key(capability);
+    // Only capabilities that the server declares are listed.
+    let has = |capability: &str| overview.identity.capabilities.contains_key(capability);
     if has("tools") {
-        offer.tools = client.list_tools(&caps).await?.items;
+        overview.tools = client.list_tools(&caps).await?.items;
     }
     if has("resources") {
-        offer.resources = client
+        overview.resources = client
             .list("resources/list", "resources", &caps)
             .await?
             .items;
@@ -113,12 +113,12 @@ async fn gather(client: &Client) -> Result<ServerOverview, ListError> {
             .list("resources/templates/list", "resourceTemplates", &caps)
             .await;
         // Many servers have resources and no templates.
-        offer.resource_templates = templates.map(|listed| listed.items).unwrap_or_default();
+        overview.resource_templates = templates.map(|listed| listed.items).unwrap_or_default();
     }
     if has("prompts") {
-        offer.prompts = client.list("prompts/list", "prompts", &caps).await?.items;
+        overview.prompts = client.list("prompts/list", "prompts", &caps).await?.items;
     }
-    offer.findings = client
+    overview.findings = client
         .findings()
         .into_iter()
         .map(|(kind, detail, count)| FindingSummary {
@@ -127,5 +127,5 @@ async fn gather(client: &Client) -> Result<ServerOverview, ListError> {
             count,
         })
         .collect();
-    Ok(offer)
+    Ok(overview)
 }

@@ -1,4 +1,4 @@
-//! `proctor validate`: all problems of all files at once.
+//! `proctor validate`: shows all problems of all files at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
             problems.push(
                 Problem::warning(
                     Code::Conflict,
-                    format!("two suites are called `{}`", suite.name),
+                    format!("duplicate suite name `{}`", suite.name),
                 )
                 .in_file(path)
                 .hint(format!("the other one is `{}`", first.display())),
@@ -83,7 +83,7 @@ fn describe(loaded: &LoadedFile) -> String {
                 counted(suite.servers.len(), "server"),
             );
             if !suite.shipped.is_empty() {
-                line.push_str(", and what servers ship");
+                line.push_str(", plus shipped evals");
             }
             line
         }

@@ -1,4 +1,4 @@
-//! `proctor result view`: everything that a run recorded, in order.
+//! `proctor result view`: shows every recorded event of a run, in order.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::args::{ViewArgs, ViewFormat};
 use crate::exit::Exit;
 use crate::output;
 
-/// How much of a message or text is shown, in bytes.
+/// The maximum length of a message or text without `--full`, in bytes.
 const SHOWN: usize = 4096;
 
 pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
@@ -28,11 +28,7 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
             continue;
         }
         selected = true;
-        let state = if trial.ended {
-            ""
-        } else {
-            ", which never ended"
-        };
+        let state = if trial.ended { "" } else { ", unfinished" };
         view.title(&format!(
             "trial {} (attempt {}){state}",
             trial.stem, trial.attempt
@@ -42,7 +38,7 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     if selected {
         Ok(Exit::Ok)
     } else {
-        output::message("no trial of the run has that in its name\n")?;
+        output::message("no trial name contains that text\n")?;
         Ok(Exit::NothingSelected)
     }
 }
@@ -53,7 +49,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Whether a trial is to be shown: by the name of its file, or by that of its case.
+    /// Whether `--trial` selects a trial, by its file name or by the name of its case.
     fn selects(&self, trial: &TrialFile) -> Result<bool, RecordError> {
         let Some(part) = &self.args.trial else {
             return Ok(true);
@@ -90,7 +86,7 @@ impl View<'_> {
         }
         if let Some(torn) = events.torn() {
             let text = format!(
-                "warning: the last line is torn, {} bytes are left out\n",
+                "warning: the last line is truncated; skipped {} bytes\n",
                 torn.bytes
             );
             output::message(&text)?;
@@ -190,7 +186,7 @@ impl View<'_> {
         Ok(printable(&text).into_owned())
     }
 
-    /// What was planned and done besides talking to servers.
+    /// The line of an event that is not about a connection.
     fn work(&self, what: &EventKind) -> Result<String, RecordError> {
         Ok(match what {
             EventKind::RunPlanned(plan) => {
@@ -201,17 +197,17 @@ impl View<'_> {
             EventKind::ServerSeen(seen) => format!(
                 "server {} is {} {}, protocol {}: {}, {}, {}",
                 seen.server,
-                seen.name.as_deref().unwrap_or("without a name"),
-                seen.version.as_deref().unwrap_or("without a version"),
+                seen.name.as_deref().unwrap_or("(no name)"),
+                seen.version.as_deref().unwrap_or("(no version)"),
                 seen.protocol,
                 count(seen.tools, "tool"),
                 count(seen.resources, "resource"),
                 count(seen.prompts, "prompt")
             ),
             EventKind::Prompted { text } => format!("prompt: {}", self.body(text)?),
-            EventKind::ToolsOffered { tools } => format!("tools on offer: {}", self.body(tools)?),
+            EventKind::ToolsOffered { tools } => format!("tools available: {}", self.body(tools)?),
             EventKind::ModelAsked(asked) => format!(
-                "model {} asked ({}): {}",
+                "model {} request ({}): {}",
                 asked.ask,
                 asked.model,
                 self.body(&asked.request)?
@@ -229,11 +225,11 @@ impl View<'_> {
             }
             EventKind::Replayed { ask, drifted } => {
                 let changed = if *drifted {
-                    ", and the question has changed"
+                    "; the request differs from the recorded one"
                 } else {
                     ""
                 };
-                format!("model {ask} was not asked: the reply is a recorded one{changed}")
+                format!("model {ask} replayed{changed}")
             }
             EventKind::AgentStarted(started) => {
                 let version = after(", version ", started.version.as_deref().unwrap_or_default());
@@ -249,7 +245,7 @@ impl View<'_> {
                 let arguments = after(" ", &arguments.transpose()?.unwrap_or_default());
                 let detail = after(": ", claim.detail.as_deref().unwrap_or_default());
                 let (tool, status) = (&claim.tool, word(&claim.status));
-                format!("agent says: {tool}{arguments} {status}{detail}")
+                format!("agent reports: {tool}{arguments} {status}{detail}")
             }
             EventKind::AgentEnded(ended) => format!("agent {}", ended.how),
             EventKind::AgentAnswered { text } => format!("answer: {}", self.body(text)?),
@@ -266,7 +262,10 @@ impl View<'_> {
             EventKind::Unknown(unknown) => {
                 let content = Body::Text(unknown.content.clone().unwrap_or_default());
                 let content = after(": ", &self.body(&content)?);
-                format!("unknown event {} of a newer Proctor{content}", unknown.name)
+                format!(
+                    "unknown event {} of a newer Proctor version{content}",
+                    unknown.name
+                )
             }
             _ => String::new(),
         })
@@ -278,18 +277,18 @@ impl View<'_> {
                 let left = bytes.len() - SHOWN;
                 let text = String::from_utf8_lossy(&bytes[..SHOWN]);
                 let text = text.trim_end_matches('\u{fffd}');
-                format!("{text}… ({left} bytes more; --full shows them)")
+                format!("{text}… ({left} more bytes; show them with --full)")
             }
             (Some(bytes), _) => String::from_utf8_lossy(&bytes).into_owned(),
             (None, Body::Cut { bytes, sha256 }) => {
-                format!("({bytes} bytes, not kept; SHA-256 {sha256})")
+                format!("({bytes} bytes, not recorded; SHA-256 {sha256})")
             }
             (None, _) => "(not in the record)".to_owned(),
         })
     }
 }
 
-/// Also one of a kind that only a newer version knows.
+/// Whether an event is a finding, also of a kind that only a newer version knows.
 fn is_finding(what: &EventKind) -> bool {
     match what {
         EventKind::Finding(_) => true,
@@ -304,7 +303,7 @@ fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{s}")
 }
 
-/// A text behind a mark; nothing, if there is no text.
+/// A text with a prefix, or nothing if the text is empty.
 fn after(mark: &str, text: &str) -> String {
     match text {
         "" => String::new(),
@@ -316,7 +315,7 @@ fn answer(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Pass => "passed".to_owned(),
         Verdict::Fail { reason } => format!("failed: {reason}"),
-        Verdict::Unknown { reason } => format!("can't tell: {reason}"),
+        Verdict::Unknown { reason } => format!("unknown: {reason}"),
     }
 }
 

@@ -200,7 +200,7 @@ fn suites_of_the_same_name_are_a_warning() {
     assert!(
         output
             .stdout
-            .contains("warning: two suites are called `demo`"),
+            .contains("warning: duplicate suite name `demo`"),
         "{output}"
     );
 }

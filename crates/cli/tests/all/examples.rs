@@ -51,7 +51,7 @@ fn the_five_examples_of_the_format_validate_together() {
     assert!(
         output
             .stdout
-            .contains("two suites are called `kubernetes-basic`"),
+            .contains("duplicate suite name `kubernetes-basic`"),
         "{output}"
     );
 }

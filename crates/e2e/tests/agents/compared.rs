@@ -60,7 +60,7 @@ fn check(seen: &SessionOutcome, report: &str) {
         "nobody counted its tokens: {}",
         rows[2]
     );
-    let only = "only by-command misses: say-more";
+    let only = "only by-command failed: say-more";
     assert!(seen.stdout.contains(only), "{}", seen.stdout);
     for name in &NAMES {
         let suite = format!("suite ({name})");

@@ -83,7 +83,7 @@ fn calls_in_error_and_invented_tools_are_evidence() {
     let other = json!({"toolsUsed": [{"server": "fixture", "tool": "add"}]});
     let seen = suite("fail", &[], &other, &json!({})).check(&[]).run();
     assert!(
-        seen.stdout.contains("calls that ended in errors:"),
+        seen.stdout.contains("failed calls:"),
         "{}",
         seen.stdout
     );
@@ -93,7 +93,7 @@ fn calls_in_error_and_invented_tools_are_evidence() {
         seen.stdout
     );
     let seen = suite("invented", &[], &many(), &json!({})).check(&[]).run();
-    let expected = "the model called tools that do not exist: `make_coffee`";
+    let expected = "the model called tools that don't exist: `make_coffee`";
     assert!(seen.stdout.contains(expected), "{}", seen.stdout);
 }
 

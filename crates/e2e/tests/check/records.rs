@@ -52,7 +52,7 @@ fn a_record_is_shown_in_part_or_whole() {
     let (_, short) = view(&[]);
     assert!(short.contains("1 case, 1 agent\n"), "{short}");
     assert!(short.contains("check toolsUsed passed\n"), "{short}");
-    assert!(short.contains("bytes more; --full shows them)"));
+    assert!(short.contains("more bytes; show them with --full)"));
     let (_, full) = view(&["--full"]);
     assert!(!full.contains("--full") && full.len() > short.len() + 4000);
     let (_, findings) = view(&["--trial", "good", "--findings"]);

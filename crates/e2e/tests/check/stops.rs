@@ -126,7 +126,7 @@ fn an_interrupted_run_can_be_gone_on_with() {
     assert_eq!(result["results"].as_array().unwrap().len(), 4);
     let nothing = resumed(&seen.record, &[]);
     assert_eq!(nothing.code, Some(1));
-    assert!(nothing.stderr.contains("nothing is left to be run"));
+    assert!(nothing.stderr.contains("nothing to resume"));
     assert!(!nothing.stdout.contains("--resume"), "{}", nothing.stdout);
 }
 

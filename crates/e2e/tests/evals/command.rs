@@ -239,10 +239,10 @@ fn e30_consent_is_kept_until_anything_changes() {
     let consent = ["--consent", file.as_str()];
     expect(&shop.run_all(&consent), 2, "this needs your consent");
     let agreed = ["--consent", file.as_str(), "--yes"];
-    expect(&shop.run_all(&agreed), 1, "Kept in");
+    expect(&shop.run_all(&agreed), 1, "Consent saved to");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("sha256") && text.contains("echo"), "{text}");
-    expect(&shop.run_all(&consent), 1, "Agreed to in");
+    expect(&shop.run_all(&consent), 1, "Consent found in");
     let before = shop.calls();
     shop.suite.write("evals.json", &evals("ho").to_string());
     for words in [&consent[..], &agreed[..]] {

@@ -192,7 +192,7 @@ fn e35_a_server_with_evals_of_its_own_ships_ours() {
     assert_eq!(crate::ids(&listed), ["ours"]);
     let seen = spoken.finish();
     let told = format!(
-        "warning: the server ships evals of its own; `{}` takes their place\n",
+        "warning: the server ships its own evals; `{}` replaces them\n",
         shelf.path("evals.yaml")
     );
     assert_eq!(seen.stderr, told);
@@ -249,7 +249,7 @@ fn e35_without_a_server_it_says_what_is_missing() {
     let ran = Command::new(proctor()).args(words).output().unwrap();
     assert_eq!(ran.status.code(), Some(2));
     assert!(
-        text(&ran.stderr).contains("which server?"),
+        text(&ran.stderr).contains("no server given"),
         "{}",
         text(&ran.stderr)
     );

@@ -244,10 +244,10 @@ and two."#;
     assert_eq!(first[1]["text"], last);
     assert_eq!(first[1]["stop"], "done");
     let totals =
-        "16 questions, 0 of them side calls, 0 without an answer; 25872 tokens in, 608 out\n";
+        "16 requests, 0 of them side requests, 0 unanswered; 25872 tokens in, 608 out\n";
     assert!(told.ends_with(totals), "{told}");
     assert!(
-        told.contains("messages /v1/messages: 2 results: says They gave add of"),
+        told.contains("messages /v1/messages: 2 results: replies They gave add of"),
         "{told}"
     );
 }
@@ -283,7 +283,7 @@ fn a_port_that_is_taken_is_said() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let expected = format!("error: port {port} can't be used: ");
+    let expected = format!("error: can't listen on port {port}: ");
     assert!(
         said.starts_with(&expected) && said.lines().count() == 1,
         "{said}"

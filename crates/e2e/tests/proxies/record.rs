@@ -116,7 +116,7 @@ fn a_session_is_kept_and_told_of() {
     let run = place.runs().remove(0).display().to_string();
     let expected = format!(
         "proctor record: recording to {run}\nfrom the server\nproctor record: 1 messages sent, 1 received; \
-         the server exited with code 0 after its client closed the connection; see it with `proctor result view {run}`\n"
+         the server exited with code 0 after its client closed the connection; show it with `proctor result view {run}`\n"
     );
     assert_eq!(said.stderr, expected);
     let view = Command::new(proctor())
@@ -258,14 +258,14 @@ fn a_session_goes_on_without_a_record() {
     check(
         &place,
         place.record(&["cat"]),
-        "error: the session is not recorded",
+        "error: can't record the session",
     );
     let place = RecordingFolder::new();
     let limit = ["sh", "-c", "ulimit -f 8; exec \"$@\"", "sh"];
     check(
         &place,
         place.under(&limit, &["cat"]),
-        "error: the record is not complete",
+        "error: the record is incomplete",
     );
     let [run] = &place.runs()[..] else {
         panic!("there is one recording")

@@ -115,11 +115,11 @@ fn mistakes_are_told_before_the_tool_is_called() {
     refused(&["add", "a=1", "a=2"], "error: `a` is given twice");
     refused(
         &["add", "a=1", "--args", r#"{"b": 2}"#],
-        "error: give either `NAME=VALUE` or all arguments as JSON, not both\n",
+        "error: pass either `NAME=VALUE` or all arguments as JSON, not both\n",
     );
     refused(
         &["echo", "hi"],
-        "write an argument as NAME=VALUE, and `--` before the server's command",
+        "write arguments as NAME=VALUE, and `--` before the server's command",
     );
     refused(
         &["echo", "text=@no-such-file"],
@@ -128,7 +128,7 @@ fn mistakes_are_told_before_the_tool_is_called() {
     refused(&["echo", "text=@"], "name a file after `@`");
     refused(&["echo", "-"], "stdin: EOF while parsing");
     refused(&["echo", "--args", "[1]"], "arguments are a JSON object");
-    refused(&["add", "a=@-", "b=@-"], "stdin can be read once only");
+    refused(&["add", "a=@-", "b=@-"], "stdin can be read only once");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_value_that_fits_neither_way_is_sent_as_text_with_a_warning() {
     let output = call(&["add", "a=two", "b=3"], "");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("warning: sent as text, which the tool's schema does not allow: `a`: "),
+        said.contains("warning: sent as text, but the tool's schema expects another type: `a`: "),
         "{said}"
     );
 }

@@ -153,7 +153,7 @@ fn a_folder_that_is_removed_meanwhile_is_an_error() {
     running.wait_for("tools/call");
     fs::remove_dir_all(running.record()).unwrap();
     let seen = running.finish();
-    check_failed(&seen, &[3], "the record is not complete");
+    check_failed(&seen, &[3], "the record is incomplete");
     assert!(!seen.record.exists());
 }
 

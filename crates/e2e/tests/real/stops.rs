@@ -96,7 +96,7 @@ fn a_killed_session_leaves_no_process_and_a_trial_that_never_ended() {
         assert_eq!(seen.code, None);
         assert!(!seen.has_ended());
         let shown = view(&seen.record);
-        assert!(shown.contains("trial sleep (attempt 1), which never ended"));
+        assert!(shown.contains("trial sleep (attempt 1), unfinished"));
         assert!(!shown.contains("run ended"), "{shown}");
 
         // The same, had it been killed in the middle of a write.
@@ -104,7 +104,7 @@ fn a_killed_session_leaves_no_process_and_a_trial_that_never_ended() {
         let written = fs::read(&part).unwrap();
         fs::write(&part, &written[..written.len() - 5]).unwrap();
         let shown = view(&seen.record);
-        assert!(shown.contains("warning: the last line is torn"), "{shown}");
+        assert!(shown.contains("warning: the last line is truncated"), "{shown}");
     }
 }
 

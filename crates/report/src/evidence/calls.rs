@@ -1,4 +1,4 @@
-//! Calls, each in one line.
+//! Formats calls, one line each.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use proctor_core::json;
 use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::Value;
 
-/// Which tools were called how often, in the order of their first calls.
+/// The tools with the number of their calls, in the order of their first calls.
 pub(super) fn made(calls: &[Call]) -> String {
     if calls.is_empty() {
-        return "the agent made no call".to_owned();
+        return "the agent made no calls".to_owned();
     }
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for (index, call) in calls.iter().enumerate() {
@@ -35,7 +35,7 @@ fn target(call: &Call) -> String {
     format!("{}.{what}", call.server)
 }
 
-/// A call in one line: `#12 tools/call fs.read_file {"path":"/a"} → error -32602: no`.
+/// Formats a call with its answer: `#12 tools/call fs.read_file {"path":"/a"} → error -32602: no`.
 pub(super) fn describe(call: &Call) -> String {
     let (method, arguments) = match &call.request {
         CallRequest::Tool { arguments, .. } => ("tools/call", Some(arguments)),
@@ -55,21 +55,21 @@ pub(super) fn describe(call: &Call) -> String {
     )
 }
 
-/// What came back for a call, in words.
+/// Formats the answer of a call.
 pub(crate) fn answer(answer: &CallOutcome) -> String {
     match answer {
         CallOutcome::Error { code, message } => format!("error {code}: {message}"),
         CallOutcome::None => "no answer".to_owned(),
-        CallOutcome::Result(Payload::Absent) => "nothing".to_owned(),
+        CallOutcome::Result(Payload::Absent) => "no result".to_owned(),
         CallOutcome::Result(payload) => match payload.read() {
             Ok(Some(value)) => json::spelled(&result_text(value)).into_owned(),
-            Ok(None) => "nothing".to_owned(),
+            Ok(None) => "no result".to_owned(),
             Err(unread) => format!("(the result {unread})"),
         },
     }
 }
 
-/// The text of a tool's result, or whatever it is instead.
+/// The text of a tool's result, or its JSON if it has no text.
 fn result_text(result: &Value) -> String {
     let texts: Vec<&str> = result["content"]
         .as_array()
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_with_its_answer() {
+    fn a_call_is_shown_with_its_answer() {
         let check = |request, answer, shown: &str| {
             assert_eq!(describe(&call(7, request, answer)), shown);
         };
@@ -153,11 +153,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_called_is_counted_in_order() {
+    fn calls_are_counted_in_order() {
         let read = |seq| call(seq, tool(Payload::Absent), CallOutcome::None);
         let uri = "b".to_owned();
         let first = call(1, CallRequest::Resource { uri }, CallOutcome::None);
-        assert_eq!(made(&[]), "the agent made no call");
+        assert_eq!(made(&[]), "the agent made no calls");
         assert_eq!(
             made(&[first, read(2), read(3)]),
             "calls made: fs.b, fs.read ×2"

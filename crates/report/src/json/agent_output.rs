@@ -1,11 +1,11 @@
-//! What the agent did and said, as mcpchecker writes it. The calls are those that the tap saw, not
-//! those that an agent says it made.
+//! The agent's calls and answer in mcpchecker's format. The calls are those that the tap recorded, not
+//! those that the agent reports.
 
 use proctor_core::fold::FoldedTrial;
 use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::{Value, json};
 
-/// The object of the result file. `why` says what kept the agent from answering.
+/// The object of the result file. `why` is the reason if the agent gave no answer.
 pub(super) fn value(
     folded: Option<&FoldedTrial>,
     tokens: Option<Value>,
@@ -17,11 +17,11 @@ pub(super) fn value(
     let mut output_steps = Vec::new();
     let mut tool_calls = Vec::new();
     for call in calls {
-        let told = tool_call(call);
-        let success = told["status"] == "completed";
-        steps.push(json!({ "type": "tool_call", "success": success, "message": told["title"] }));
-        output_steps.push(json!({ "type": "tool_call", "content": "", "toolCall": told }));
-        tool_calls.push(told);
+        let entry = tool_call(call);
+        let success = entry["status"] == "completed";
+        steps.push(json!({ "type": "tool_call", "success": success, "message": entry["title"] }));
+        output_steps.push(json!({ "type": "tool_call", "content": "", "toolCall": entry }));
+        tool_calls.push(entry);
     }
     if let Some(answer) = answer {
         let text = answer.to_string();

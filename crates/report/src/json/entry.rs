@@ -1,4 +1,4 @@
-//! One trial of the document.
+//! The entry of one trial in the JSON document.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
 use super::tokens::Tokens;
-use super::{agent_output, asked, history, millis};
+use super::{activity, agent_output, history, millis};
 use crate::evidence;
 use crate::words;
 
-/// What an entry tells of its run.
+/// The facts about a run that its entries need.
 pub(super) struct RunEntry<'a> {
-    /// The wall clock at its start.
+    /// The start time of the run.
     pub(super) started: &'a str,
-    /// The folder that relative paths start from, if it is known.
+    /// The folder of relative paths, if it is known.
     pub(super) folder: Option<&'a str>,
-    /// How many tokens the tools of all servers take, estimated.
+    /// The estimated number of tokens of all tool schemas.
     pub(super) schema_tokens: u64,
 }
 
@@ -87,20 +87,20 @@ pub(super) fn value(
         "cleanupOutput",
         phase_output(work, StepPhase::Cleanup, None),
     );
-    // Without a task, nobody has to answer.
+    // A passed trial without an answer had no task for the agent.
     let is_silent = work.answer.is_none() && trial.outcome() != Some(Outcome::Passed);
     let why = is_silent.then(|| reason(trial));
     add("agentOutput", agent_output::value(folded, tokens, why));
     out
 }
 
-/// The task file, absolute; for an eval that a server ships, what stands for one.
+/// The absolute path of the task file; for a shipped eval, its id in the form of a path.
 fn task_path(case: &PlannedCase, folder: Option<&str>) -> String {
     let path = Path::new(&case.path);
     match folder {
         Some(folder) if case.eval.is_none() && path.is_relative() => {
             let whole = Path::new(folder).join(path);
-            // Without the `.` that people write.
+            // Removes `.` components.
             whole
                 .components()
                 .collect::<PathBuf>()
@@ -111,7 +111,7 @@ fn task_path(case: &PlannedCase, folder: Option<&str>) -> String {
     }
 }
 
-/// What mcpchecker tells apart: the task with its verify steps, and the assertions.
+/// The two parts of a result in mcpchecker: the task with its verify steps, and the assertions.
 struct EntryParts {
     task_passed: bool,
     assertions_passed: bool,
@@ -127,7 +127,7 @@ impl EntryParts {
         let assertions_passed = !work.checks.is_empty() && rest.iter().all(passed);
         let task_passed = match outcome {
             Some(Outcome::Passed) => true,
-            // Only assertions are in the way, and no step was left out because of them.
+            // Only assertions failed, and no step was skipped because of them.
             Some(Outcome::Failed) => {
                 let all_run = planned.is_some_and(|planned| planned as usize == steps.len());
                 !work.checks.is_empty() && !assertions_passed && all_run && steps.iter().all(passed)
@@ -136,7 +136,7 @@ impl EntryParts {
         };
         let mut assertions: Map<String, Value> = Map::new();
         for check in rest {
-            // Several task sets may ask for the same: what did not pass is told.
+            // Several task sets may have the same assertion: keep the one that did not pass.
             let so_far = assertions.get(&check.check);
             if so_far.is_none_or(|so_far| so_far["passed"] == json!(true)) {
                 assertions.insert(check.check.clone(), assertion(check));
@@ -182,7 +182,7 @@ fn reason(trial: &TrialSummary) -> String {
     }
 }
 
-/// What the judge said, and why it could not say anything.
+/// The judge's reasons, and its errors.
 fn judged(work: &TrialWork) -> Vec<(&'static str, String)> {
     let (mut said, mut failed) = (Vec::new(), Vec::new());
     for check in &work.checks {
@@ -202,7 +202,7 @@ fn judged(work: &TrialWork) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Token counts, if they are known: the format has no word for unknown.
+/// Token counts, if they are known: the format has no value for unknown.
 fn token_usage(usage: &Usage) -> Option<Value> {
     let mut out = json!({
         "inputTokens": usage.input?,
@@ -221,8 +221,8 @@ fn token_usage(usage: &Usage) -> Option<Value> {
     Some(out)
 }
 
-/// What the steps of a phase came to. A phase that was not run did not succeed, nor one in which fewer
-/// steps were run than were planned.
+/// The results of the steps of a phase. A phase without success did not run, had a failed step, or ran
+/// fewer steps than planned.
 fn phase_output(work: &TrialWork, phase: StepPhase, planned: Option<usize>) -> Value {
     let steps: Vec<&StepDone> = work
         .steps
@@ -230,7 +230,7 @@ fn phase_output(work: &TrialWork, phase: StepPhase, planned: Option<usize>) -> V
         .filter(|step| step.phase == phase)
         .collect();
     let was_run = match phase {
-        // It starts only if it has steps.
+        // The phase starts only if it has steps.
         StepPhase::Cleanup => work.ended.is_some(),
         StepPhase::Setup | StepPhase::Serve | StepPhase::Drive | StepPhase::Grade => {
             work.phases.iter().any(|span| span.phase == phase)
@@ -241,7 +241,7 @@ fn phase_output(work: &TrialWork, phase: StepPhase, planned: Option<usize>) -> V
         Some(reason) => Some(reason),
         None if !was_run => Some("not run"),
         None if planned.is_some_and(|planned| planned != steps.len()) => {
-            Some("not all steps were run")
+            Some("some steps did not run")
         }
         None => None,
     };
@@ -258,7 +258,7 @@ fn phase_output(work: &TrialWork, phase: StepPhase, planned: Option<usize>) -> V
     })
 }
 
-/// What is ours to say of a trial.
+/// The object `proctor` of an entry.
 fn ours(
     case: &CaseSummary,
     agent: &AgentTrials,
@@ -302,12 +302,12 @@ fn ended(result: &TrialResult, folded: &FoldedTrial) -> Vec<(&'static str, Value
         ("findings", json!(folded.findings)),
         ("callsInError", calls_in_error(folded)),
         ("inventedTools", json!(work.invented)),
-        ("agentUsage", asked(&work.agent)),
-        ("judgeUsage", asked(&work.judge)),
+        ("agentUsage", activity(&work.agent)),
+        ("judgeUsage", activity(&work.judge)),
     ]
 }
 
-/// The calls that ended in an error, or without an answer.
+/// The calls that returned an error or got no answer.
 fn calls_in_error(folded: &FoldedTrial) -> Value {
     let calls = decision::calls_in_error(&folded.transcript).map(|call| {
         let name = match &call.request {

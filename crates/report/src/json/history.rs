@@ -1,4 +1,4 @@
-//! The calls of a trial, as mcpchecker writes them.
+//! The calls of a trial in mcpchecker's format.
 
 use jiff::{SignedDuration, Timestamp};
 use proctor_core::fold::FoldedTrial;
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::tokens;
 
-/// No call at all.
+/// A history without calls.
 pub(super) fn empty() -> Value {
     json!({ "ToolCalls": [], "ResourceReads": [], "PromptGets": [] })
 }
 
-/// The calls by kind, each in order.
+/// The calls grouped by kind, in order.
 pub(super) fn value(folded: &FoldedTrial, run_started: &str) -> Value {
     let mut out = empty();
     for (call, at) in folded.transcript.calls.iter().zip(&folded.made_at) {
@@ -48,7 +48,7 @@ fn one(call: &Call, timestamp: &str) -> Value {
         "timestamp": timestamp,
         "success": matches!(call.answer, CallOutcome::Result(_)),
         name: value,
-        // Headers can carry credentials, so nothing of a request but its parameters is told.
+        // Headers may contain credentials, so only the parameters of a request are written.
         "request": { "Session": null, "Params": params, "Extra": null },
         "tokens": tokens::of_call(call),
         "proctor": {
@@ -70,7 +70,7 @@ fn one(call: &Call, timestamp: &str) -> Value {
     out
 }
 
-/// The wall clock at so many microseconds after the start; the start, if that can't be told.
+/// The time of a call, in microseconds after the start of the run. If that fails, the start itself.
 fn timestamp(run_started: &str, at: u64) -> String {
     let micros = i64::try_from(at).unwrap_or(i64::MAX);
     let moment = run_started

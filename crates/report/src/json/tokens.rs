@@ -1,14 +1,14 @@
-//! How many tokens the parts of a trial take, estimated: four bytes to a token. What a model took in
-//! and gave is its provider's own count, where that is known.
+//! Estimates the tokens of the parts of a trial, at four bytes per token. The totals of a model are the
+//! provider's counts, if they are known.
 
 use proctor_core::fold::{ClippedText, FoldedTrial};
 use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::{Value, json};
 
-/// How many bytes of a text are taken for one token.
+/// The number of bytes per token.
 const BYTES: u64 = 4;
 
-/// The parts of a trial, in tokens.
+/// The estimated tokens of the parts of a trial.
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
     prompt: u64,
@@ -18,12 +18,12 @@ pub(super) struct Tokens {
     prompts: (u64, u64),
     resources: (u64, u64),
     schemas: u64,
-    /// Whether the record does not hold all of it.
+    /// Whether the record lacks some of the calls.
     is_partial: bool,
 }
 
 impl Tokens {
-    /// Those of a trial, in which the tools of all servers take so many.
+    /// Estimates the tokens of a trial; `schemas` is the estimate for all tool schemas.
     pub(super) fn of(folded: &FoldedTrial, schemas: u64) -> Self {
         let work = &folded.work;
         let mut tokens = Self {
@@ -47,7 +47,7 @@ impl Tokens {
         tokens
     }
 
-    /// The object of the result file. `actual` is what the provider counted.
+    /// The object of the result file. `actual` is the provider's count.
     pub(super) fn estimate(&self, actual: Option<Value>) -> Value {
         let calls = [self.tools, self.prompts, self.resources];
         let input = calls
@@ -74,7 +74,7 @@ impl Tokens {
             "source": "estimated",
         });
         if self.is_partial {
-            out["error"] = Value::from("some calls could not be read from the record");
+            out["error"] = Value::from("some calls can't be read from the record");
         }
         if let Some(actual) = actual {
             for key in ["inputTokens", "outputTokens", "totalTokens"] {

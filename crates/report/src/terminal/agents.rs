@@ -1,4 +1,4 @@
-//! Several agents of one run, beside each other.
+//! The table that compares the agents of a run.
 
 use proctor_core::duration;
 use proctor_core::printable::printable;
@@ -8,10 +8,10 @@ use unicode_width::UnicodeWidthStr;
 use super::lines::Page;
 use crate::words;
 
-/// How many cases are named in which an agent stands alone.
+/// The maximum number of cases named in a line of differences.
 const NAMED: usize = 5;
 
-/// The columns behind the name, and how wide they are.
+/// The columns after the name, with their widths.
 const COLUMNS: [(&str, usize); 7] = [
     ("passed", 10),
     ("95% CI", 8),
@@ -22,10 +22,11 @@ const COLUMNS: [(&str, usize); 7] = [
     ("median", 7),
 ];
 
-/// The column that is left out where names would not fit.
+/// The column that is skipped if long names need its space.
 const TURNS: usize = 3;
 
-/// A table with a line for each agent, and where they differ. Nothing for a single agent.
+/// Renders a table with a line for each agent, and the cases in which they differ. A single agent gets no
+/// table.
 pub(super) fn render(page: &mut Page, summary: &Summary) {
     let agents = summary.by_agent();
     if agents.len() < 2 {
@@ -46,7 +47,7 @@ pub(super) fn render(page: &mut Page, summary: &Summary) {
     let line = |page: &mut Page, name: &str, cells: [String; 7]| {
         let mut name = name;
         if name.width() > room {
-            // Cut, the names of two agents could look the same.
+            // Shortened names of two agents could look the same.
             page.cut(0, name, None);
             name = "";
         }
@@ -63,10 +64,10 @@ pub(super) fn render(page: &mut Page, summary: &Summary) {
         line(page, &printable(agent.name), cells(agent));
     }
     for agent in &agents {
-        apart(page, agent, "passes", &agent.alone);
-        // Of two, this says the same again.
+        apart(page, agent, "passed", &agent.alone);
+        // With two agents, this would repeat the line above.
         if agents.len() > 2 {
-            apart(page, agent, "misses", &agent.missed_alone);
+            apart(page, agent, "failed", &agent.missed_alone);
         }
     }
     page.blank();
@@ -101,7 +102,7 @@ fn cells(agent: &AgentSummary<'_>) -> [String; 7] {
     ]
 }
 
-/// The cases in which an agent stands alone.
+/// Lists the cases in which only this agent passed or failed.
 fn apart(page: &mut Page, agent: &AgentSummary<'_>, verb: &str, cases: &[&str]) {
     if cases.is_empty() {
         return;

@@ -1,19 +1,19 @@
-//! Lines that fit: cut or wrapped to a width, by how wide characters are shown.
+//! Cuts and wraps lines to a width in terminal columns.
 //!
-//! Its main type is [`Page`]. What it is given is printable already.
+//! Its main type is [`Page`]. Its input is already escaped.
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
 use super::{LABEL, TerminalStyle};
 
-/// How many lines a text from outside may take.
+/// The maximum number of lines of a text from outside.
 const WRAPPED: usize = 6;
 
-/// How many characters may share a column: marks that combine take none of their own.
+/// The maximum number of characters per column: combining marks have no width.
 const STACKED: usize = 4;
 
-/// Text in the making.
+/// The text of a report while it is rendered.
 pub(super) struct Page {
     out: String,
     width: usize,
@@ -21,11 +21,11 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(look: TerminalStyle) -> Self {
+    pub(super) fn new(style: TerminalStyle) -> Self {
         Self {
             out: String::new(),
-            width: look.width.max(40),
-            colour: look.colour,
+            width: style.width.max(40),
+            colour: style.colour,
         }
     }
 
@@ -33,35 +33,34 @@ impl Page {
         self.out
     }
 
-    /// How wide a line may be.
     pub(super) fn width(&self) -> usize {
         self.width
     }
 
-    /// An empty line, unless there is one already or nothing yet.
+    /// Adds an empty line, except at the start or after another one.
     pub(super) fn blank(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
     }
 
-    /// One line, cut to the width.
+    /// Adds one line, cut to the width.
     pub(super) fn cut(&mut self, indent: usize, text: &str, style: Option<Style>) {
         let text = cut(&defused(text), self.width - indent);
         self.line(indent, &self.painted(&text, style));
     }
 
-    /// As many lines as the text takes, up to a limit.
+    /// Adds a text, wrapped to the width, up to a limit of lines.
     pub(super) fn wrapped(&mut self, indent: usize, text: &str) {
         for line in fitted(text, self.width - indent) {
             self.line(indent, &line);
         }
     }
 
-    /// What came of something, its name, and facts about it.
+    /// Adds a label such as `PASS`, a name, and facts in parentheses.
     pub(super) fn labelled(&mut self, label: &str, style: Style, name: &str, facts: &str) {
         let room = self.width - LABEL;
-        // The facts are ours and short; a name may be anything.
+        // Facts are short; a name may have any length.
         let facts = if facts.is_empty() {
             String::new()
         } else {
@@ -73,13 +72,13 @@ impl Page {
         self.column(label, style, &lines);
     }
 
-    /// A line of the summary: a label, and text that wraps behind it.
+    /// Adds a line of the totals: a label, and text that wraps beside it.
     pub(super) fn fact(&mut self, label: &str, text: &str) {
         let lines = fitted(text, self.width - LABEL);
         self.column(label, Style::new().bold(), &lines);
     }
 
-    /// Text that goes on below a fact.
+    /// Adds text below a fact.
     pub(super) fn more(&mut self, text: &str) {
         self.wrapped(LABEL, text);
     }
@@ -110,7 +109,7 @@ impl Page {
     }
 }
 
-/// The lines that a text takes, no more than are shown.
+/// Wraps a text, up to the limit of lines.
 fn fitted(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = wrap(text, room).iter().map(|l| defused(l)).collect();
     if lines.len() > WRAPPED {

@@ -1,4 +1,4 @@
-//! The end of the end: numbers, the gate, where the record is.
+//! The last part of the report: totals, the gate, and the folder of the record.
 
 use proctor_core::duration;
 use proctor_core::gate::{CaseVerdict, Gate};
@@ -8,7 +8,7 @@ use proctor_core::summary::{Counts, Summary};
 use super::lines::Page;
 use crate::{Report, words};
 
-/// How many reasons of a gate are shown.
+/// The maximum number of reasons shown for a gate.
 const REASONS: usize = 5;
 
 pub(super) fn render(page: &mut Page, report: &Report<'_>) {
@@ -40,7 +40,7 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
             rate.tally.counted,
             words::rate(&rate)
         ),
-        None => "no trial came to a verdict".to_owned(),
+        None => "no trial has a verdict".to_owned(),
     };
     page.fact("Trials", &text);
     let mut apart = Vec::new();
@@ -59,7 +59,10 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
         }
     }
     if !apart.is_empty() {
-        page.more(&format!("{}: not in the rate", apart.join(", ")));
+        page.more(&format!(
+            "{}: excluded from the pass rate",
+            apart.join(", ")
+        ));
     }
     if counts.failed + counts.timed_out > 0 {
         let blame = blames(summary, false);
@@ -69,25 +72,25 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
         };
         page.more(&format!("{} failed{timed_out}{blame}", counts.failed));
     }
-    let tried_again = summary.trials().filter(|(_, _, t)| t.attempts > 1).count();
-    if tried_again > 0 {
-        let trials = words::count(tried_again as u64, "trial");
-        page.more(&format!("{trials} with more than one attempt"));
+    let retried = summary.trials().filter(|(_, _, t)| t.attempts > 1).count();
+    if retried > 0 {
+        let trials = words::count(retried as u64, "trial");
+        page.more(&format!("{trials} retried"));
     }
     if summary.unplanned > 0 {
         let records = words::count(u64::from(summary.unplanned), "record");
-        page.more(&format!("{records} of trials that the plan does not name"));
+        page.more(&format!("{records} of trials outside the plan"));
     }
     if summary.unknown_events > 0 {
         let events = words::count(summary.unknown_events, "event");
         let version = printable(&summary.started.proctor);
         page.more(&format!(
-            "{events} skipped that Proctor {version} wrote and this version does not know"
+            "skipped {events} of Proctor {version} that this version does not know"
         ));
     }
 }
 
-/// ` (blame: infra 2, judge 1)`.
+/// Formats the blames of failed or errored trials: ` (blame: infra 2, judge 1)`.
 fn blames(summary: &Summary, is_error: bool) -> String {
     let mut shown: Vec<String> = summary
         .blames()
@@ -113,17 +116,17 @@ fn cases(page: &mut Page, summary: &Summary) {
         met += u64::from(trials.verdict(&case.case) == CaseVerdict::Met);
     }
     let noun = if summary.plan.agents.len() > 1 {
-        "cases and agents"
+        "case × agent pairs"
     } else {
         "cases"
     };
     let has_rules = summary.cases.iter().any(|case| case.case.pass.is_some());
     let verb = if has_rules {
-        "keep their rule"
+        "met their pass rule"
     } else {
         "passed"
     };
-    page.fact("Cases", &format!("{met}/{all} {noun} {verb}"));
+    page.fact("Cases", &format!("{met} of {all} {noun} {verb}"));
 }
 
 fn servers(page: &mut Page, summary: &Summary) {
@@ -166,7 +169,7 @@ fn spent(page: &mut Page, summary: &Summary) {
     page.fact("Cost", &format!("agent {cost}; judge {judged}"));
 }
 
-/// What was not asked anew.
+/// Shows how many model replies were replayed.
 fn replayed(page: &mut Page, summary: &Summary) {
     let (agent, judge) = (&summary.agent, &summary.judge);
     let replies = agent.replayed + judge.replayed;
@@ -177,37 +180,48 @@ fn replayed(page: &mut Page, summary: &Summary) {
     let run = summary.plan.replay.as_deref().unwrap_or("a record");
     page.fact(
         "Replayed",
-        &format!("{replies} from {}; nothing was spent", printable(run)),
+        &format!("{replies} from {}, at no cost", printable(run)),
     );
     match agent.drifted + judge.drifted {
         0 => {}
-        1 => page.more("1 question is not the one that was recorded"),
+        1 => page.more("1 model request differs from the recorded one"),
         more => page.more(&format!(
-            "{more} questions are not those that were recorded"
+            "{more} model requests differ from the recorded ones"
         )),
+    }
+}
+
+/// Says how many trials keep the gate from an answer. Without any, the reasons say why.
+fn inconclusive(summary: &Summary) -> String {
+    let cells = summary.cells();
+    let open = cells.filter(|(case, agent)| agent.verdict(&case.case) == CaseVerdict::Open);
+    match open.map(|(_, agent)| agent.standing().open).sum() {
+        0 => "inconclusive".to_owned(),
+        1 => "inconclusive: 1 trial has no verdict".to_owned(),
+        count => format!("inconclusive: {count} trials have no verdict"),
     }
 }
 
 fn gate(page: &mut Page, report: &Report<'_>) {
     let text = match report.gate {
-        Gate::Met => "met",
-        Gate::Missed { .. } => "missed",
-        Gate::Open { .. } => "open: it depends on trials that came to no verdict",
+        Gate::Met => "met".to_owned(),
+        Gate::Missed { .. } => "missed".to_owned(),
+        Gate::Open { .. } => inconclusive(report.summary),
     };
-    page.fact("Gate", text);
+    page.fact("Gate", &text);
     let reasons = report.gate.reasons();
     for reason in reasons.iter().take(REASONS) {
         page.more(&printable(reason));
     }
     if reasons.len() > REASONS {
-        let more = words::count((reasons.len() - REASONS) as u64, "case");
-        page.more(&format!("… and {more} more"));
+        let more = words::count((reasons.len() - REASONS) as u64, "more case");
+        page.more(&format!("… and {more}"));
     }
     let why = match (report.note, report.gate) {
         (Some(note), _) => printable(note).into_owned(),
         (None, Gate::Met) => "the gate is met".to_owned(),
         (None, Gate::Missed { .. }) => "the gate is missed".to_owned(),
-        (None, Gate::Open { .. }) => "the gate could not be decided".to_owned(),
+        (None, Gate::Open { .. }) => "the gate is inconclusive".to_owned(),
     };
     page.fact("Exit", &format!("{}: {why}", report.exit));
 }

@@ -56,8 +56,8 @@ fn colours_add_nothing_but_colour() {
 fn many_cases_are_counted() {
     let sample = Sample::with_more(30);
     let text = shown(&sample, 80, false);
-    assert!(text.contains("… and 15 trials more that failed"), "{text}");
-    assert!(text.contains("PASS      32 cases\n"), "{text}");
+    assert!(text.contains("… and 15 more failed trials"), "{text}");
+    assert!(text.contains("PASS      32 cases  (1 flaky)\n"), "{text}");
     assert_eq!(
         text.matches("\nFAIL ").count() + text.matches("\nTIMED OUT ").count() + 1,
         20

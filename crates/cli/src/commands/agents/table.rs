@@ -1,4 +1,4 @@
-//! What there is of agents, for people: a table, and below it what is missing.
+//! The text output of `proctor agents`: a table, and below it what is missing.
 
 use std::path::Path;
 
@@ -14,16 +14,16 @@ const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::BrightRed.on_default().bold();
 const DOUBTFUL: Style = AnsiColor::BrightYellow.on_default().bold();
 
-/// From how many columns on there is room for the last two columns of the table.
+/// The terminal width from which the last two columns of the table fit.
 const WIDE: usize = 120;
 
-/// The columns. The last two are left out where there is little room.
+/// The column titles. Narrow terminals don't show the last two.
 const COLUMNS: [&str; 6] = ["", "AGENT", "PROGRAM", "KEY", "TAP", "PATH"];
 
 /// The widest cell of an agent, a program or a key; longer ones are cut.
 const WIDEST: usize = 28;
 
-/// Renders what is known of agents, for the terminal's width.
+/// Renders the survey of agents for the width of the terminal.
 pub(super) fn render(surveys: &[Survey]) -> String {
     let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
     render_for(surveys, width.max(40))
@@ -33,7 +33,7 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
     let mut out = table(surveys, width);
     let missing: Vec<&Survey> = surveys.iter().filter(|s| !s.is_usable()).collect();
     if !missing.is_empty() {
-        out.push_str("\nWhat is missing:\n");
+        out.push_str("\nMissing:\n");
     }
     for survey in missing {
         out.push_str(&format!("  {}\n", printable(&survey.name)));
@@ -56,7 +56,7 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
     for survey in surveys.iter().filter(silent) {
         let name = printable(&survey.name).into_owned();
         out.push_str(&format!(
-            "`{name}` was not started: set `getVersion` in its file to have it checked.\n"
+            "`{name}` was not started. To check it, set `getVersion` in its agent file.\n"
         ));
     }
     let untold: Vec<&str> = surveys
@@ -73,16 +73,16 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
         .iter()
         .any(|survey| state(survey) == AgentState::NoKey)
     {
-        out.push_str("Without a key, an agent runs on a script: `--agent NAME=scripted:FILE`.\n");
+        out.push_str("Without a key, run an agent on a script: `--agent NAME=scripted:FILE`.\n");
     }
     out
 }
 
-/// What there is of an agent, in a word.
+/// The state of an agent, as the first column shows it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AgentState {
     Ready,
-    /// Nothing is known to be missing, but its program was not started.
+    /// Nothing is missing, but Proctor did not start the program.
     Unchecked,
     NoKey,
     NoProgram,
@@ -173,7 +173,7 @@ fn cells(survey: &Survey) -> [String; 6] {
     ]
 }
 
-/// The number in what a program says of its version.
+/// The version number in the output of `--version`.
 fn number(version: &str) -> &str {
     let is_number = |word: &&str| {
         let word = word.trim_start_matches('v');
@@ -193,13 +193,13 @@ fn home(path: &Path) -> String {
     }
 }
 
-/// What an agent lacks, and how to get it.
+/// What an agent needs, and how to get it.
 fn lacks(survey: &Survey) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(program) = survey.program.as_ref().filter(|p| p.path.is_none()) {
         lines.push(match program.install {
             Some(install) => install.to_owned(),
-            None => format!("`{}` is not there", program.name),
+            None => format!("program `{}` not found", program.name),
         });
     }
     lines.extend(survey.broken.clone());
@@ -212,7 +212,7 @@ fn lacks(survey: &Survey) -> Vec<String> {
     lines
 }
 
-/// Adds a text that wraps between words.
+/// Appends a text, wrapped between words.
 fn push_wrapped(text: &str, width: usize, out: &mut String) {
     const INDENT: &str = "    ";
     let mut line = INDENT.to_owned();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_and_what_is_missing_is_shown_in_any_width() {
+    fn the_table_fits_any_width_and_lists_missing_programs() {
         let bin = tempfile::tempdir().unwrap();
         let claude = bin.path().join("claude");
         std::fs::write(&claude, "#!/bin/sh\n").unwrap();
@@ -283,7 +283,7 @@ mod tests {
         let surveys = survey_known(&env);
         for width in [40, 80, 200] {
             let text = anstream::adapter::strip_str(&render_for(&surveys, width)).to_string();
-            let (table, rest) = text.split_once("\nWhat is missing:\n").unwrap();
+            let (table, rest) = text.split_once("\nMissing:\n").unwrap();
             for line in table.lines() {
                 assert!(line.width() <= width, "{width}: {line}");
             }

@@ -1,4 +1,4 @@
-//! Where the arguments of a call come from: words, JSON, files and stdin.
+//! Reads the arguments of a call from the command line, files and stdin.
 
 use std::fs::File;
 use std::io::{Read, stdin};
@@ -9,19 +9,19 @@ use serde_json::{Map, Value};
 
 use crate::args::{CallArgs, JsonArguments, TextSource, ToolArgument, json_object};
 
-/// The most that is read as arguments: no server is sent more.
+/// The maximum size of an argument file: no request may be larger.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// The arguments of a call.
 pub(super) enum CallInput {
-    /// All, as JSON.
+    /// One JSON object with all arguments.
     Json(Map<String, Value>),
     /// Names and texts, whose meaning depends on the tool's schema.
     Typed(Vec<(String, String)>),
 }
 
 impl CallInput {
-    /// Reads what the command line names.
+    /// Reads all arguments, with the files that the command line names.
     pub(super) fn read(args: &CallArgs) -> anyhow::Result<Self> {
         let mut typed = Vec::new();
         let mut whole = None;
@@ -31,12 +31,12 @@ impl CallInput {
                 ToolArgument::Typed { name, value } => typed.push((name.clone(), value.clone())),
                 ToolArgument::Read { name, from } => typed.push((name.clone(), reader.read(from)?)),
                 ToolArgument::All(from) if whole.is_none() => whole = Some(reader.object(from)?),
-                ToolArgument::All(_) => bail!("give one `@FILE` or `-` with all arguments"),
+                ToolArgument::All(_) => bail!("pass only one `@FILE` or `-` with all arguments"),
             }
         }
         match &args.args {
             None => {}
-            Some(_) if whole.is_some() => bail!("give either `--args` or `@FILE`, not both"),
+            Some(_) if whole.is_some() => bail!("pass either `--args` or `@FILE`, not both"),
             Some(JsonArguments::Given(map)) => whole = Some(map.clone()),
             Some(JsonArguments::Read(from)) => whole = Some(reader.object(from)?),
         }
@@ -45,12 +45,12 @@ impl CallInput {
             (None, false) => Ok(Self::Typed(typed)),
             (None, true) => Ok(Self::Json(Map::new())),
             (Some(_), false) => {
-                bail!("give either `NAME=VALUE` or all arguments as JSON, not both")
+                bail!("pass either `NAME=VALUE` or all arguments as JSON, not both")
             }
         }
     }
 
-    /// The arguments for a tool whose schema is known, or not.
+    /// The arguments for a tool, typed by its schema if that is known.
     pub(super) fn resolve(&self, schema: Option<&Value>) -> Result<TypedArguments, ArgumentError> {
         match self {
             Self::Json(map) => Ok(TypedArguments {
@@ -71,7 +71,7 @@ struct ArgumentReader {
 impl ArgumentReader {
     fn read(&mut self, from: &TextSource) -> anyhow::Result<String> {
         match from {
-            TextSource::Stdin if self.has_read_stdin => bail!("stdin can be read once only"),
+            TextSource::Stdin if self.has_read_stdin => bail!("stdin can be read only once"),
             TextSource::Stdin => {
                 self.has_read_stdin = true;
                 text(stdin().lock()).context("can't read arguments from stdin")
@@ -80,7 +80,7 @@ impl ArgumentReader {
                 let file = File::open(path).map_err(anyhow::Error::new).and_then(text);
                 file.with_context(|| {
                     let path = path.display();
-                    format!("can't read the file `{path}`; write a text that starts with `@` as '\"@…\"'")
+                    format!("can't read the file `{path}`; to send text that starts with `@`, write '\"@…\"'")
                 })
             }
         }
@@ -100,7 +100,7 @@ fn text(from: impl Read) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
-        bail!("it is larger than {} MiB", MAX_BYTES >> 20);
+        bail!("larger than {} MiB", MAX_BYTES >> 20);
     }
-    String::from_utf8(bytes).context("it is not UTF-8 text")
+    String::from_utf8(bytes).context("not UTF-8 text")
 }

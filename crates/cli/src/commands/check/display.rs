@@ -1,7 +1,7 @@
-//! What is shown while a run goes on: lines that move on a terminal, plain lines elsewhere.
+//! The progress of a run on stderr: progress bars on a terminal, plain lines elsewhere.
 //!
-//! Its main type is [`Display`]. It knows what [`Progress`] tells it, and nothing of trials. Nothing of it
-//! can fail: a run does not depend on whether somebody looks.
+//! Its main type is [`Display`]. It knows only the [`Progress`] updates. It can't fail: a closed terminal
+//! must not stop a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use proctor_run::progress::Progress;
 use crate::commands::counted;
 use crate::output;
 
-/// How many running trials have a line of their own.
+/// The maximum number of running trials with their own line.
 const LINES: usize = 8;
 
-/// How much of a reason is shown in one line.
+/// The maximum length of a reason in one line, in bytes.
 const REASON: usize = 300;
 
-/// Shows how a run goes on.
+/// Shows the progress of a run.
 pub(super) struct Display {
     /// A name for each trial.
     names: Vec<String>,
@@ -34,7 +34,7 @@ pub(super) struct Display {
     tally: BTreeMap<&'static str, usize>,
 }
 
-/// Lines that move.
+/// The progress bars on a terminal.
 struct Terminal {
     all: MultiProgress,
     bar: ProgressBar,
@@ -59,12 +59,12 @@ impl Display {
         }
     }
 
-    /// Whether it shows what happens inside trials.
+    /// Whether it shows the phases and calls of trials.
     pub(super) fn is_detailed(&self) -> bool {
         self.verbose || self.terminal.is_some()
     }
 
-    /// Takes in what happened.
+    /// Shows one update.
     pub(super) fn take(&mut self, progress: &Progress) {
         match progress {
             Progress::Started { trial } => {
@@ -90,15 +90,13 @@ impl Display {
             } => self.ended(*trial, ended, *duration),
             Progress::Stopping { reason } => {
                 let reason = self.shown(reason);
-                self.line(&format!(
-                    "stopping: {reason}; running trials are cleaned up"
-                ));
+                self.line(&format!("stopping: {reason}; cleaning up running trials"));
             }
         }
     }
 
-    /// Counts trials that ended while there was no room to say so.
-    pub(super) fn left_out(&mut self, outcomes: &[Outcome]) {
+    /// Counts trials whose lines were skipped because the terminal was blocked.
+    pub(super) fn skipped(&mut self, outcomes: &[Outcome]) {
         if outcomes.is_empty() {
             return;
         }
@@ -107,15 +105,15 @@ impl Display {
             *self.tally.entry(outcome_word(*outcome)).or_default() += 1;
         }
         let lines = counted(outcomes.len(), "line");
-        self.line(&format!("({lines} left out: the output was blocked)"));
+        self.line(&format!("({lines} skipped: the terminal was blocked)"));
     }
 
-    /// Whether anything of it moves by itself.
+    /// Whether it has progress bars that need [`Display::tick`].
     pub(super) fn moves(&self) -> bool {
         self.terminal.is_some()
     }
 
-    /// Moves what moves.
+    /// Redraws the progress bars.
     pub(super) fn tick(&self) {
         if let Some(terminal) = &self.terminal {
             terminal.bar.tick();
@@ -123,14 +121,14 @@ impl Display {
         }
     }
 
-    /// Takes away the lines that move.
+    /// Removes the progress bars.
     pub(super) fn finish(self) {
         if let Some(terminal) = self.terminal {
             terminal.bar.finish_and_clear();
             for bar in terminal.running.into_values() {
                 bar.finish_and_clear();
             }
-            // There is nothing to be done about a terminal that is gone.
+            // The terminal may be gone.
             let _ = terminal.all.clear();
         }
     }
@@ -170,7 +168,7 @@ impl Display {
         }
     }
 
-    /// A line that stays.
+    /// Writes a permanent line above the progress bars.
     fn line(&self, text: &str) {
         let write = || drop(output::message(&format!("{text}\n")));
         match &self.terminal {
@@ -183,7 +181,7 @@ impl Display {
         printable(&self.names[trial]).into_owned()
     }
 
-    /// A text from outside, in one line.
+    /// A text from outside, redacted, shortened and on one line.
     fn shown(&self, text: &str) -> String {
         let head = self.redactor.head(text.as_bytes(), REASON);
         let lines: Vec<&str> = head.lines().map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! What a run came to: files, what is shown, and the exit code.
+//! The end of a run: it writes the result files, shows the report, and gives the exit code.
 
 use anyhow::Context;
 use proctor_core::redact::Redactor;
@@ -13,10 +13,10 @@ use crate::commands::target::Targets;
 use crate::exit::Exit;
 use crate::output;
 
-/// Above this many bytes of trials, whoever interrupts a run does not wait until they are read again.
+/// Above this size in bytes, the report of an interrupted run does not read the trials again.
 const LARGE: u64 = 64 << 20;
 
-/// What is needed to end a run.
+/// Everything that the end of a run needs.
 pub(super) struct RunFinisher<'a> {
     pub(super) flags: &'a RunArgs,
     pub(super) targets: Targets,
@@ -26,10 +26,10 @@ pub(super) struct RunFinisher<'a> {
 }
 
 impl RunFinisher<'_> {
-    /// Ends the run, shows what it came to, and gives the exit code.
+    /// Ends the run, shows its report, and gives the exit code.
     ///
-    /// The record comes first, then files, then what somebody may read: nobody has to, and whoever
-    /// does not read can't change what came of the run.
+    /// Writes the record first, then the files, then the report: a blocked or closed stdout can't change the
+    /// result of the run.
     pub(super) fn conclude(self, run: RunInProgress, over: RunCompletion) -> Exit {
         let result = run.end(over);
         let mut errors = match &result {
@@ -40,7 +40,7 @@ impl RunFinisher<'_> {
         self.screen.finish();
         if let Ok(result) = &result
             && let Err(error) = show(self.flags, result)
-            // Whoever reads has seen enough.
+            // The reader closed the pipe.
             && !output::is_broken_pipe(&error)
         {
             errors.push(error);
@@ -53,15 +53,15 @@ impl RunFinisher<'_> {
         for error in &errors {
             output::error(error, self.redactor);
         }
-        let kept = result.context("the run can't be read").and_then(|result| {
-            result.kept.context("the record is not complete")?;
+        let kept = result.context("can't read the run").and_then(|result| {
+            result.kept.context("the record is incomplete")?;
             Ok(Exit::from_code(result.exit))
         });
         match kept {
-            // What somebody asked for is not there, so all is not well; worse stays worse.
+            // A requested file is missing, so the command did not succeed.
             Ok(Exit::Ok) if !errors.is_empty() => Exit::Inconclusive,
             Ok(exit) => exit,
-            // Whatever was found out, there is no record to show for it.
+            // Without a complete record, the result is inconclusive.
             Err(_) if is_known => Exit::Inconclusive,
             Err(error) => {
                 output::error(&error, self.redactor);
@@ -71,7 +71,7 @@ impl RunFinisher<'_> {
     }
 }
 
-/// The result as a report, also where its end could not be written.
+/// The result as a report, even if its end could not be written.
 fn report(result: &RunResult) -> Report<'_> {
     Report {
         exit: result.exit,
@@ -81,7 +81,7 @@ fn report(result: &RunResult) -> Report<'_> {
     }
 }
 
-/// Says why there is less to be shown than was asked for.
+/// Prints why the run stopped early.
 fn tell(stopped: Option<&RunStopCause>) {
     let text = match stopped {
         None | Some(RunStopCause::Interrupted) => return,
@@ -97,11 +97,11 @@ fn tell(stopped: Option<&RunStopCause>) {
             output::printable_lines(&text)
         }
     };
-    // There is nowhere left to say that this failed.
+    // If stderr is closed, there is no other place to report it.
     let _ = output::message(&text);
 }
 
-/// Writes the report to stdout, unless the run did not start: then only why is told.
+/// Writes the report to stdout. A run that did not start has no text report.
 fn show(flags: &RunArgs, result: &RunResult) -> anyhow::Result<()> {
     let format = flags.output.output;
     let is_started = !matches!(result.stopped, Some(RunStopCause::NotStarted(_)));

@@ -1,7 +1,7 @@
-//! The thread that shows how a run goes on.
+//! The thread that shows the progress of a run.
 //!
-//! Its main type is [`RunScreen`]. A terminal that is asleep, full or gone holds up nothing but this thread:
-//! what it can't take in time is left out, and it says how much that was.
+//! Its main type is [`RunScreen`]. A blocked or closed terminal blocks only this thread: it skips lines that the
+//! terminal does not take in time, and prints how many.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
@@ -12,22 +12,22 @@ use proctor_run::progress::Progress;
 
 use super::display::Display;
 
-/// How often what moves on the screen does.
+/// The interval between redraws of the progress bars.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How much may wait to be shown.
+/// The maximum number of updates that wait to be shown.
 const WAITING: usize = 1024;
 
-/// Shows how a run goes on, as far as somebody looks.
+/// Shows the progress of a run, and never blocks it.
 pub(super) struct RunScreen {
     to: SyncSender<ScreenMessage>,
-    /// The ends of trials that there was no room for.
+    /// The outcomes of trials whose lines were skipped.
     missed: Vec<Outcome>,
     thread: Option<JoinHandle<()>>,
     detailed: bool,
 }
 
-/// Something to be shown, after trials whose ends were left out.
+/// An update, and the outcomes of trials whose lines were skipped before it.
 struct ScreenMessage {
     missed: Vec<Outcome>,
     progress: Option<Progress>,
@@ -35,12 +35,12 @@ struct ScreenMessage {
 
 impl RunScreen {
     pub(super) fn start(display: Display) -> Self {
-        let (to, told) = sync_channel(WAITING);
+        let (to, messages) = sync_channel(WAITING);
         let detailed = display.is_detailed();
-        // Without a thread nothing is shown; the run is worth having all the same.
+        // Without a thread there is no progress display, but the run works.
         let thread = std::thread::Builder::new()
             .name("screen".to_owned())
-            .spawn(move || show(display, &told))
+            .spawn(move || show(display, &messages))
             .ok();
         Self {
             to,
@@ -50,35 +50,35 @@ impl RunScreen {
         }
     }
 
-    /// Whether it shows what happens inside trials.
+    /// Whether it shows the phases and calls of trials.
     pub(super) fn is_detailed(&self) -> bool {
         self.detailed
     }
 
-    /// Takes in what happened, and never waits.
+    /// Queues an update, and never waits.
     pub(super) fn take(&mut self, progress: Progress) {
-        let told = ScreenMessage {
+        let message = ScreenMessage {
             missed: std::mem::take(&mut self.missed),
             progress: Some(progress),
         };
-        if let Err(TrySendError::Full(told) | TrySendError::Disconnected(told)) =
-            self.to.try_send(told)
+        if let Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) =
+            self.to.try_send(message)
         {
-            self.missed = told.missed;
-            if let Some(Progress::Ended { ended, .. }) = told.progress {
+            self.missed = message.missed;
+            if let Some(Progress::Ended { ended, .. }) = message.progress {
                 self.missed.push(ended.outcome);
             }
         }
     }
 
-    /// Waits until everything is shown, and takes away the lines that move.
+    /// Waits until everything is shown, and removes the progress bars.
     pub(super) fn finish(self) {
         if !self.missed.is_empty() {
             let last = ScreenMessage {
                 missed: self.missed,
                 progress: None,
             };
-            // The thread may have come to a bad end, as a terminal that is gone brings about.
+            // The thread may have panicked, for example if the terminal is gone.
             let _ = self.to.send(last);
         }
         drop(self.to);
@@ -88,16 +88,16 @@ impl RunScreen {
     }
 }
 
-fn show(mut display: Display, told: &Receiver<ScreenMessage>) {
+fn show(mut display: Display, messages: &Receiver<ScreenMessage>) {
     loop {
         let next = if display.moves() {
-            told.recv_timeout(TICK)
+            messages.recv_timeout(TICK)
         } else {
-            told.recv().map_err(RecvTimeoutError::from)
+            messages.recv().map_err(RecvTimeoutError::from)
         };
         match next {
             Ok(ScreenMessage { missed, progress }) => {
-                display.left_out(&missed);
+                display.skipped(&missed);
                 if let Some(progress) = progress {
                     display.take(&progress);
                 }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_there_is_no_room_for_are_counted() {
+    fn skipped_outcomes_are_counted() {
         let (to, told) = sync_channel(1);
         let mut screen = RunScreen {
             to,

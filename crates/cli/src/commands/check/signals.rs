@@ -1,7 +1,6 @@
-//! Ctrl-C, SIGTERM and SIGHUP, heard at any moment of a run and after it.
+//! Handles Ctrl-C, SIGTERM and SIGHUP during a run and after it.
 //!
-//! Its main type is [`RunSignals`]. It has a thread of its own, so that whoever does not read what we write
-//! can't keep a signal from being heard.
+//! Its main type is [`RunSignals`]. It has its own thread, so that a blocked stdout can't delay a signal.
 
 use std::io;
 
@@ -12,24 +11,24 @@ use tokio::sync::watch;
 use crate::commands::stops::StopSignals;
 use crate::exit::Exit;
 
-/// How far a run has come, which decides what a signal means.
+/// The stage of a run, which decides the effect of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunStage {
-    /// The runner decides.
+    /// Trials run: the runner gets the signal.
     Running,
-    /// The run is over and is written down, which takes a moment; a second signal ends that.
+    /// Proctor writes the end of the record; a second signal ends the process.
     Ending,
-    /// All is written, and whatever is left is for somebody to read.
+    /// Everything is written but the report; a signal ends the process.
     Showing,
 }
 
-/// The signals of a run.
+/// The signal handler of a run.
 pub(super) struct RunSignals {
     stage: watch::Sender<RunStage>,
 }
 
 impl RunSignals {
-    /// Listens from now on. As long as the run goes on, each signal is a message.
+    /// Listens from now on. While trials run, each signal is a message on the receiver.
     pub(super) fn listen() -> io::Result<(Self, UnboundedReceiver<()>)> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let stops = {
@@ -44,7 +43,7 @@ impl RunSignals {
         Ok((Self { stage }, heard))
     }
 
-    /// The run has come further.
+    /// Sets the stage of the run.
     pub(super) fn come_to(&self, stage: RunStage) {
         self.stage.send_replace(stage);
     }
@@ -56,7 +55,7 @@ async fn hear(mut stops: StopSignals, to: &UnboundedSender<()>, now: &watch::Rec
         stops.next().await;
         let stage = *now.borrow();
         match stage {
-            // The runner hears it as long as it runs.
+            // The runner gets it as long as it runs.
             RunStage::Running => drop(to.send(())),
             RunStage::Ending if is_first => {}
             RunStage::Ending | RunStage::Showing => Exit::Interrupted.at_once(),

@@ -1,6 +1,6 @@
-//! `proctor evals init`: a first file of evals, from a server's tools.
+//! `proctor evals init`: writes a first evals file for a server's tools.
 //!
-//! Only tools that say that they only read are called, and only after somebody agreed to it.
+//! It calls only tools with `readOnlyHint`, and only with consent.
 
 mod arguments;
 mod file;
@@ -30,25 +30,25 @@ use crate::output;
 use proctor_run::engine::consent::{ConsentOptions, ConsentPurpose, obtain};
 use proctor_run::engine::offers::{Effect, EvalPlan, GatherError, ServerOffer, offer_of_tools};
 
-/// A call that is to become an eval.
+/// A call that may become an execution eval.
 struct EvalDraft {
     tool: String,
     arguments: Map<String, Value>,
 }
 
-/// An execution eval to be, and what there is to say about those that are not.
+/// The drafts of execution evals, each with the outcome of its calls.
 type DraftedEvals = Vec<(EvalDraft, ProbeOutcome)>;
 
 pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
     if args.out.symlink_metadata().is_ok() {
         bail!(
-            "`{}` is there already; nothing was written",
+            "`{}` already exists; nothing was written",
             args.out.display()
         );
     }
     visit(&args.server, async |visit| {
         let [server] = visit.servers else {
-            bail!("a file of evals is for one server: choose it with `--server`");
+            bail!("an evals file is for one server; choose it with `--server`");
         };
         let offer = match look(server, visit.options).await {
             Ok(offer) => offer,
@@ -60,7 +60,7 @@ pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
             }
         };
         if offer.tools.is_empty() {
-            bail!("the server has no tools, so there is nothing to write evals for");
+            bail!("the server has no tools to write evals for");
         }
         let (trials, mut notes) = trials(&offer);
         let answered = agree_and_call(args, &visit, &offer, trials).await?;
@@ -69,7 +69,7 @@ pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
             match answer {
                 ProbeOutcome::Steady(content) => kept.push((trial, content)),
                 ProbeOutcome::Unfit(why) => {
-                    notes.push(format!("`{}` got no execution eval: {why}", trial.tool));
+                    notes.push(format!("no execution eval for `{}`: {why}", trial.tool));
                 }
             }
         }
@@ -97,14 +97,14 @@ async fn look(server: &Server, options: &ConnectOptions) -> Result<ServerOffer, 
     offer
 }
 
-/// The calls to make, and why some are not made.
+/// The calls to make, and a note for each tool without one.
 fn trials(offer: &ServerOffer) -> (Vec<EvalDraft>, Vec<String>) {
     let (mut trials, mut notes) = (Vec::new(), Vec::new());
     let effects = offer.effects();
     for name in file::names(offer) {
         if effects.get(name) != Some(&Effect::ReadOnly) {
             notes.push(format!(
-                "`{name}` got no execution eval: it does not say that it only reads"
+                "no execution eval for `{name}`: it has no `readOnlyHint`"
             ));
             continue;
         }
@@ -114,13 +114,13 @@ fn trials(offer: &ServerOffer) -> (Vec<EvalDraft>, Vec<String>) {
                 tool: name.to_owned(),
                 arguments,
             }),
-            Err(why) => notes.push(format!("`{name}` got no execution eval: {why}")),
+            Err(why) => notes.push(format!("no execution eval for `{name}`: {why}")),
         }
     }
     (trials, notes)
 }
 
-/// Shows the calls, asks, and makes them.
+/// Shows the calls, asks for consent, and makes them.
 async fn agree_and_call(
     args: &EvalsInitArgs,
     visit: &Visit<'_>,
@@ -173,15 +173,15 @@ async fn agree_and_call(
     }
 }
 
-/// Reads the text as its users will, and gives what there is to warn of.
+/// Parses and validates the text, and returns the warnings.
 fn checked(text: &str, offer: &ServerOffer) -> anyhow::Result<(Vec<ListedEval>, Vec<String>)> {
     let mut problems = Problems::default();
     let source = SourceText::new("evals.yaml", text.to_owned());
     let file = EvalsFile::parse(source, &mut problems)
-        .context("what the server answered does not fit into a file of evals")?;
+        .context("the server's answers don't fit into an evals file")?;
     let report = validate_with_tools(&file.evals, &offer.tools);
     if !report.is_valid() {
-        bail!("what the server answered does not make valid evals:\n{report}");
+        bail!("the server's answers don't make valid evals:\n{report}");
     }
     let secrets = report
         .findings
@@ -192,14 +192,14 @@ fn checked(text: &str, offer: &ServerOffer) -> anyhow::Result<(Vec<ListedEval>, 
     Ok((file.evals, warnings))
 }
 
-/// The same as JSON, which has no room for comments.
+/// The file as JSON, without comments.
 fn json_text(evals: Vec<ListedEval>) -> anyhow::Result<String> {
     let extra = serde_json::Map::new();
     let file = EvalFile { evals, extra }.to_value();
     Ok(format!("{}\n", serde_json::to_string_pretty(&file)?))
 }
 
-/// Writes a file that is not there yet, even if somebody else writes it just now.
+/// Writes a new file; fails if the file exists, also if another process just created it.
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     fs::File::create_new(path)?.write_all(text.as_bytes())
 }
@@ -220,7 +220,7 @@ fn tell(
     let path = printable(&path);
     let invocations = file::names(offer).len();
     output::result(&format!(
-        "wrote {path}: {}, {} to complete\nnext: complete what is marked TODO, then `proctor evals validate {path}`\n",
+        "wrote {path}: {}, {} to complete\nnext: complete the lines marked TODO, then run `proctor evals validate {path}`\n",
         counted(executions, "execution eval"),
         counted(invocations, "invocation eval"),
     ))?;

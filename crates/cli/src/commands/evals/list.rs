@@ -1,4 +1,4 @@
-//! `proctor evals list`: the evals that servers ship. Runs nothing.
+//! `proctor evals list`: shows the evals that servers ship, without running them.
 
 use proctor_wire::client::ListLimits;
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub(super) fn run(args: &EvalsListArgs) -> anyhow::Result<Exit> {
         let level = args.level.map(Into::into);
         let (mut offers, mut errors) = (Vec::new(), Vec::new());
         for server in visit.servers {
-            // One server that is not there hides no other.
+            // If one server is unreachable, the others are still shown.
             match look(server, level, visit.options, &ListLimits::default()).await {
                 Ok(offer) => offers.push(offer),
                 Err(error) => errors.push(error.to_string()),
@@ -96,7 +96,7 @@ fn found(finding: &mcp_evals::EvalFinding) -> FindingEntry<'_> {
     }
 }
 
-/// `NoEffect` as scripts know words: `no-effect`.
+/// Converts `NoEffect` to `no-effect`.
 fn kebab(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars() {

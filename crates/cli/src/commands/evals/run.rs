@@ -1,4 +1,4 @@
-//! `proctor evals run`: runs the evals that servers ship, after somebody has agreed to it.
+//! `proctor evals run`: runs the evals that servers ship, with consent.
 
 use proctor_run::engine::offers::EvalSelection;
 use proctor_run::engine::options::{ConsentTerms, EvalsOptions};
@@ -28,7 +28,7 @@ pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
         runs: args.runs,
         max_turns: args.max_turns,
         task_timeout: args.task_timeout,
-        timeouts: args.servers.patience.timeouts(),
+        timeouts: args.servers.timeouts.timeouts(),
         consent: ConsentTerms {
             yes: args.yes,
             file: args.consent.clone(),

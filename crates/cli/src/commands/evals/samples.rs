@@ -1,4 +1,4 @@
-//! Offers of servers, for tests.
+//! Sample servers with tools and evals, for tests.
 
 use mcp_evals::ListedEval;
 use proctor_core::suite::Server;
@@ -6,7 +6,7 @@ use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_run::engine::offers::ServerOffer;
 use serde_json::{Value, json};
 
-/// An offer of a server on stdio.
+/// The tools and evals of a server on stdio.
 pub(super) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
     let listed = evals.iter().cloned().map(ListedEval::from).collect();
     let server = Server {
@@ -23,7 +23,6 @@ pub(super) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
     ServerOffer::of(server, tools.to_vec(), listed)
 }
 
-/// An execution eval.
 pub(super) fn execution(id: &str, tool: &str, arguments: &Value) -> Value {
     json!({
         "id": id, "name": id, "gradingType": "exact-match",
@@ -32,7 +31,7 @@ pub(super) fn execution(id: &str, tool: &str, arguments: &Value) -> Value {
     })
 }
 
-/// An eval that asks a model.
+/// An eval that needs a model and a judge.
 pub(super) fn asking(id: &str, level: &str) -> Value {
     json!({
         "id": id, "name": id, "gradingType": "llm-as-judge",

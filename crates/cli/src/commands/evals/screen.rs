@@ -1,7 +1,7 @@
-//! What would be called, on one screen, grouped by tool.
+//! The consent screen: every call that Proctor would make, grouped by tool.
 //!
-//! All that a server wrote is escaped, nothing of it starts a line, and nothing is left out without a
-//! count. It is plain text, within 80 columns as far as words allow.
+//! All text of a server is escaped and never starts a line, and everything that is left out is counted. The
+//! screen is plain text of up to 80 columns.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,15 @@ use proctor_run::engine::offers::{Effect, EvalPlan, ServerOffer};
 
 const WIDTH: usize = 80;
 
-/// How many characters of one text are shown.
+/// The maximum length of a text, in characters.
 const TEXT: usize = 4_000;
 
-/// How many calls, tools or evals are shown of each sort.
+/// The maximum number of calls, tools or evals in each list.
 const SHOWN: usize = 500;
 
-const HOW_TO_SEE: &str = "`proctor evals list -o json` shows them";
+const HOW_TO_SEE: &str = "see `proctor evals list -o json`";
 
-/// The screen.
+/// Renders the screen for all servers.
 pub(in crate::commands) fn render(
     planned: &[EvalPlan<'_>],
     options: &ConsentOptions<'_>,
@@ -55,7 +55,7 @@ fn named(model: Option<&str>) -> &str {
     model.unwrap_or("none given")
 }
 
-/// A text, or its beginning and how much is missing.
+/// A text, or its start and how much is missing.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(TEXT) {
         Some((end, _)) => {
@@ -66,7 +66,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The id of an eval, and what it calls a tool with.
+/// An execution eval, and the arguments of its call.
 type ShownCall<'a> = (&'a Eval, &'a Map<String, Value>);
 
 struct ConsentScreen<'a> {
@@ -88,17 +88,14 @@ impl ConsentScreen<'_> {
         self.line(0, &heading);
         self.target(offer);
         if options.runs > 1 {
-            self.line(2, &format!("Each eval is run {} times.", options.runs));
+            self.line(2, &format!("Each eval runs {} times.", options.runs));
         }
         self.blank();
         self.calls(offer, evals);
         self.scenarios(offer, evals, options.max_turns);
         let asked = ids(evals, |input| matches!(input, Input::Invocation(_)));
         if !asked.is_empty() {
-            self.line(
-                2,
-                "A model is asked what it would call, and nothing is called:",
-            );
+            self.line(2, "A model chooses a tool, but Proctor does not call it:");
             self.names(4, &asked);
             self.blank();
         }
@@ -117,20 +114,20 @@ impl ConsentScreen<'_> {
                 let command = self.shown(&command_line(words));
                 self.line(2, &format!("Command: {command}"));
                 let folder = self.shown(&folder.display().to_string());
-                self.line(2, &format!("Folder: {folder}"));
+                self.line(2, &format!("Working directory: {folder}"));
             }
             Transport::Http { url, .. } | Transport::Sse { url, .. } => {
                 let url = self.shown(url);
-                self.line(2, &format!("Address: {url}"));
+                self.line(2, &format!("URL: {url}"));
             }
         }
         if !given.is_empty() {
             let given = self.shown(&given.join(", "));
-            self.line(2, &format!("It is given: {given} (values are not shown)"));
+            self.line(2, &format!("Passed to it: {given} (values are hidden)"));
         }
     }
 
-    /// The calls of execution evals, the most dangerous tools first.
+    /// Lists the calls of execution evals, the most dangerous tools first.
     fn calls(&mut self, offer: &ServerOffer, evals: &[&Eval]) {
         let mut tools: BTreeMap<(Effect, &str), Vec<ShownCall<'_>>> = BTreeMap::new();
         let effects = offer.effects();
@@ -144,7 +141,7 @@ impl ConsentScreen<'_> {
         if tools.is_empty() {
             return;
         }
-        self.line(2, "Called for real, with exactly these arguments. What a tool says of itself is the server's word; nobody checks it.");
+        self.line(2, "Proctor will make these calls with exactly these arguments. The notes after the tool names come from the server and are not verified.");
         self.blank();
         let total: usize = tools.values().map(Vec::len).sum();
         let mut left = SHOWN;
@@ -169,21 +166,21 @@ impl ConsentScreen<'_> {
     fn tool(&mut self, offer: &ServerOffer, name: &str, effect: Effect) {
         let tool = offer.tool(name);
         let shown = self.shown(name);
-        let says = match (tool, effect) {
-            (None, _) => "[UNKNOWN] the server lists no such tool",
-            (_, Effect::Destructive) => "[DESTRUCTIVE] it says that it may destroy something",
-            (_, Effect::Unknown) => "[UNKNOWN] it does not say whether it may destroy something",
-            (_, Effect::Additive) => "it says that it changes things and destroys nothing",
-            (_, Effect::ReadOnly) => "it says that it only reads",
+        let note = match (tool, effect) {
+            (None, _) => "[UNKNOWN] not in the server's tool list",
+            (_, Effect::Destructive) => "[DESTRUCTIVE] marked destructive",
+            (_, Effect::Unknown) => "[UNKNOWN] not marked, may be destructive",
+            (_, Effect::Additive) => "marked non-destructive, may change things",
+            (_, Effect::ReadOnly) => "marked read-only",
         };
-        self.line(2, &format!("`{shown}`: {says}"));
+        self.line(2, &format!("`{shown}`: {note}"));
         if let Some(annotations) = tool.and_then(|tool| tool.get("annotations")) {
             let annotations = self.shown(&annotations.to_string());
             self.line(4, &format!("annotations: {annotations}"));
         }
     }
 
-    /// The tools within reach of a model that works by itself.
+    /// Lists scenario evals, and the tools that their model may call.
     fn scenarios(&mut self, offer: &ServerOffer, evals: &[&Eval], max_turns: Option<u32>) {
         let mut scenarios = Vec::new();
         for eval in evals {
@@ -194,7 +191,7 @@ impl ConsentScreen<'_> {
         if scenarios.is_empty() {
             return;
         }
-        self.line(2, "A model works by itself in:");
+        self.line(2, "A model works on its own in:");
         for (eval, messages) in scenarios.iter().take(SHOWN) {
             let id = self.shown(&eval.id);
             let turns = counted(turns(eval, max_turns) as usize, "turn");
@@ -207,7 +204,10 @@ impl ConsentScreen<'_> {
             }
         }
         self.rest(scenarios.len(), "eval");
-        self.line(2, "It may call any of these tools, with any arguments:");
+        self.line(
+            2,
+            "The model may call any of these tools, with any arguments:",
+        );
         let mut tools: Vec<(Effect, &str)> = offer
             .tools
             .iter()
@@ -221,8 +221,8 @@ impl ConsentScreen<'_> {
             let mark = match effect {
                 Effect::Destructive => " [DESTRUCTIVE]",
                 Effect::Unknown => " [UNKNOWN]",
-                Effect::Additive => " (destroys nothing, it says)",
-                Effect::ReadOnly => " (only reads, it says)",
+                Effect::Additive => " (marked non-destructive)",
+                Effect::ReadOnly => " (marked read-only)",
             };
             let name = self.shown(name);
             self.line(4, &format!("`{name}`{mark}"));
@@ -231,11 +231,11 @@ impl ConsentScreen<'_> {
         self.blank();
     }
 
-    /// What the server says that an eval is about, destructive operations included.
+    /// Shows the server's description of an eval, which may mention destructive operations.
     fn description(&mut self, eval: &Eval) {
         if let Some(description) = &eval.description {
             let description = self.shown(description);
-            self.line(6, &format!("It says: {description}"));
+            self.line(6, &format!("Description: {description}"));
         }
     }
 
@@ -252,15 +252,12 @@ impl ConsentScreen<'_> {
     fn rest(&mut self, total: usize, word: &str) {
         if total > SHOWN {
             let more = counted(total - SHOWN, &format!("more {word}"));
-            self.line(
-                2,
-                &format!("and {more} that are not shown here; {HOW_TO_SEE}"),
-            );
+            self.line(2, &format!("and {more}; {HOW_TO_SEE}"));
             self.blank();
         }
     }
 
-    /// A text from outside: without secrets, escaped, and of bounded length.
+    /// A text of the server: redacted, escaped and shortened.
     fn shown(&self, text: &str) -> String {
         shortened(&printable(&self.redactor.text(text)))
     }
@@ -269,7 +266,7 @@ impl ConsentScreen<'_> {
         self.out.push('\n');
     }
 
-    /// Adds a line, broken where it is too long.
+    /// Appends a line, wrapped if it is too long.
     fn line(&mut self, indent: usize, text: &str) {
         let pad = " ".repeat(indent);
         for (at, part) in wrapped(text, WIDTH - indent - 2).iter().enumerate() {
@@ -279,7 +276,7 @@ impl ConsentScreen<'_> {
     }
 }
 
-/// The texts of a message, and a word for what is none.
+/// The texts of a message, with `[image]` and the like for other content.
 fn said(message: &mcp_evals::Message) -> String {
     let blocks = message.content.blocks().iter();
     let texts = blocks.map(|block| match block {
@@ -294,7 +291,7 @@ fn ids<'a>(evals: &[&'a Eval], is_meant: impl Fn(&Input) -> bool) -> Vec<&'a str
     meant.map(|eval| eval.id.as_str()).collect()
 }
 
-/// The parts of a text, each at most so wide: broken at spaces, or within a word that is too long.
+/// Wraps a text at spaces, or within a word that is too long.
 fn wrapped(text: &str, width: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -350,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn e28_the_screen_shows_what_would_be_called_by_tool() {
+    fn e28_the_screen_shows_calls_grouped_by_tool() {
         let tools = [
             json!({"name": "look", "annotations": {"readOnlyHint": true}}),
             json!({"name": "drop", "annotations": {"destructiveHint": true}}),
@@ -370,8 +367,8 @@ mod tests {
     }
 
     #[test]
-    fn e32_what_a_server_wrote_can_not_act_on_the_screen() {
-        let evil = "a\u{1b}[2J\u{202e}b\n`ok`: it says that it only reads\r\u{200b}";
+    fn e32_text_of_a_server_is_escaped_on_the_screen() {
+        let evil = "a\u{1b}[2J\u{202e}b\n`ok`: marked read-only by server\r\u{200b}";
         let text = screen(
             &[json!({"name": evil, "annotations": {"title": evil}})],
             &[
@@ -398,10 +395,7 @@ mod tests {
             .map(|at| execution(&at.to_string(), "t", &json!({})))
             .collect();
         let text = screen(&[], &evals);
-        assert!(
-            text.contains("and 3 more calls that are not shown here; "),
-            "{text}"
-        );
+        assert!(text.contains("and 3 more calls; "), "{text}");
     }
 
     #[test]

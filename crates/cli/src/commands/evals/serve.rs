@@ -1,4 +1,4 @@
-//! `proctor evals serve`: evals in front of a server that ships none.
+//! `proctor evals serve`: a proxy that adds evals to a server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::threads;
 
 pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
     let path = args.evals.clone();
-    // Before the file is read: what changes from now on is seen.
+    // Before the file is read, so that no later change is missed.
     let read = stamp(&path);
     let mut problems = Problems::default();
     let suite = load(&path, &mut problems);
@@ -32,32 +32,32 @@ pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
         output::message(&format!("{}: {}\n", shown(&path), tally(&problems)))?;
         return Ok(Exit::Usage);
     };
-    let desk = Arc::new(EvalsResponder::new(suite, Box::new(teller(&path))));
+    let responder = Arc::new(EvalsResponder::new(suite, Box::new(teller(&path))));
     let runtime = threads::one_worker()?;
     let done = runtime.block_on(async {
         let stops = Mutex::new(StopSignals::listen().context("can't listen for signals")?);
-        tokio::spawn(watch(path, read, desk.clone()));
+        tokio::spawn(watch(path, read, responder.clone()));
         let mut stop = async || stops.lock().await.next().await;
         if let Some(url) = &args.url {
-            return at(url, args, &desk, &mut stop).await;
+            return at(url, args, &responder, &mut stop).await;
         }
         let Some(spawn) = spawn(args)? else {
-            bail!("which server? give `-- COMMAND…` or `--url URL`");
+            bail!("no server given; add `-- COMMAND…` or `--url URL`");
         };
         let streams = (tokio::io::stdin(), tokio::io::stdout());
-        let ended = stdio(spawn, &desk, streams, stop).await?;
+        let ended = stdio(spawn, &responder, streams, stop).await?;
         Ok(as_the_server(ended))
     });
-    // A thread that waits for more input can't be told to end.
+    // A thread that waits for stdin can't be stopped.
     runtime.shutdown_background();
     done
 }
 
-/// Serves evals in front of a server that listens.
+/// Serves evals in front of a server with a URL.
 async fn at(
     url: &str,
     args: &EvalsServeArgs,
-    desk: &Arc<EvalsResponder>,
+    responder: &Arc<EvalsResponder>,
     stop: &mut impl AsyncFnMut(),
 ) -> anyhow::Result<Exit> {
     let admission = if args.no_token {
@@ -66,14 +66,14 @@ async fn at(
         Admission::Path
     };
     let server = at_url(url, &args.headers);
-    let open = match http(&server, desk, args.port, admission).await {
+    let open = match http(&server, responder, args.port, admission).await {
         Ok(open) => open,
         Err(error @ ProxyError::Listen { .. }) => {
             output::message(&format!("error: {error}\n"))?;
             return Ok(Exit::Inconclusive);
         }
         Err(error) => {
-            // The address may be in it, with a password.
+            // The error may contain the URL, with a password.
             let redactor = engine()?.redactor(std::slice::from_ref(&server));
             output::error(&error.into(), &redactor);
             return Ok(Exit::Usage);
@@ -88,21 +88,22 @@ async fn at(
     Ok(Exit::Ok)
 }
 
-/// The server, as whoever starts us would have started it.
+/// The command of the server, with the environment and working directory of this process.
 fn spawn(args: &EvalsServeArgs) -> anyhow::Result<Option<Spawn>> {
     let Some((program, rest)) = args.command.split_first() else {
         return Ok(None);
     };
-    let guard = std::env::current_exe().context("can't tell where Proctor is")?;
+    let guard =
+        std::env::current_exe().context("can't determine the path of the proctor executable")?;
     Ok(Some(Spawn {
-        // The Proctor that is running, wherever it is: it has a server of its own.
+        // `proctor` is this executable, which has a demo server.
         program: match program.as_str() {
             "proctor" => guard.clone().into(),
             other => other.into(),
         },
         args: rest.iter().map(Into::into).collect(),
         env: environment(),
-        folder: std::env::current_dir().context("can't tell the working folder")?,
+        folder: std::env::current_dir().context("can't determine the working directory")?,
         guard,
         grace: GRACE,
     }))
@@ -117,38 +118,35 @@ fn as_the_server(ended: ProcessExit) -> Exit {
     Exit::AsTheServer(u8::try_from(code & 0xff).unwrap_or(u8::MAX))
 }
 
-/// Says on stderr what whoever serves evals should know.
+/// Prints notices to stderr.
 fn teller(path: &Path) -> impl Fn(&ServeNotice) + Send + Sync + use<> {
     let path = shown(path);
     move |notice| {
         let text = match notice {
             ServeNotice::OwnEvals => {
-                format!("warning: the server ships evals of its own; `{path}` takes their place\n")
+                format!("warning: the server ships its own evals; `{path}` replaces them\n")
             }
             ServeNotice::Undeclared(error) => format!(
-                "warning: the server's answer to the handshake can't declare evals: {error}\n"
+                "warning: can't declare evals in the server's handshake response: {error}\n"
             ),
             ServeNotice::Unreachable(why) => {
                 format!("warning: the server does not answer: {}\n", printable(why))
             }
             ServeNotice::Replaced { evals, problems } => {
                 let mut text = drawn(problems);
-                text.push_str(&format!(
-                    "{path}: {} from now on\n",
-                    counted(*evals, "eval")
-                ));
+                text.push_str(&format!("{path}: reloaded, {}\n", counted(*evals, "eval")));
                 text
             }
             ServeNotice::Kept(problems) => {
                 let mut text = drawn(problems);
                 text.push_str(&format!(
-                    "{path}: {}; the evals stay as they were\n",
+                    "{path}: {}; still serving the old evals\n",
                     tally(problems)
                 ));
                 text
             }
         };
-        // Nothing depends on whether somebody reads it.
+        // A closed stderr is no reason to fail.
         let _ = output::message(&text);
     }
 }

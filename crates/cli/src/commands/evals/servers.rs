@@ -1,4 +1,4 @@
-//! Which servers the arguments mean, and what is needed to talk to them.
+//! The servers of an `evals` command, and the options to connect to them.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::threads;
 
-/// The servers that are meant.
+/// The servers that the flags name.
 pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Vec<Server>> {
     if let Some(url) = &args.url {
         return Ok(vec![at_url(url, &args.headers)]);
@@ -26,11 +26,11 @@ pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Vec<Server>> {
         return Ok(vec![server]);
     }
     let Some(config) = &args.config else {
-        bail!("which server? give `-- COMMAND…`, `--url URL` or `--config FILE`");
+        bail!("no server given; add `-- COMMAND…`, `--url URL` or `--config FILE`");
     };
     let servers = from_config(config)?;
     if servers.is_empty() {
-        bail!("`{}` has no server that is enabled", config.display());
+        bail!("`{}` has no enabled server", config.display());
     }
     if args.names.is_empty() {
         return Ok(servers);
@@ -44,14 +44,14 @@ pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Vec<Server>> {
     Ok(chosen)
 }
 
-/// What a command that looks at servers works with.
+/// The servers of a command, with the options to connect to them.
 pub(super) struct Visit<'a> {
     pub(super) servers: &'a [Server],
     pub(super) options: &'a ConnectOptions,
     pub(super) redactor: &'a Redactor,
 }
 
-/// Runs a command that talks to servers and records nothing; Ctrl-C ends it.
+/// Runs a command that connects to servers without a record. Ctrl-C stops it.
 pub(super) fn visit<F>(args: &EvalServersArgs, run: F) -> anyhow::Result<Exit>
 where
     F: AsyncFnOnce(Visit<'_>) -> anyhow::Result<CommandOutcome>,
@@ -63,7 +63,7 @@ where
         Actor::Preflight,
         Recorder::nothing().redacting(&redactor),
         &args.pass_env,
-        args.patience.timeouts(),
+        args.timeouts.timeouts(),
     );
     let runtime = threads::one_worker()?;
     let done = runtime.block_on(async {
@@ -78,7 +78,7 @@ where
             () = stops.next() => Ok(CommandOutcome::because(Exit::Interrupted, "interrupted")),
         }
     });
-    // Processes are ended by their guards, which a runtime that is going away still waits for.
+    // Guards end the processes; the runtime waits for them while it shuts down.
     runtime.shutdown_timeout(Duration::from_secs(5));
     let done = done?;
     if let Some(reason) = &done.reason {

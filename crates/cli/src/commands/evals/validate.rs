@@ -1,4 +1,4 @@
-//! `proctor evals validate`: mistakes in a file of evals that a server is to ship.
+//! `proctor evals validate`: checks an evals file for mistakes.
 
 use std::path::Path;
 
@@ -102,7 +102,7 @@ fn describe(path: &Path, evals: &[ListedEval], report: &ValidationReport) -> Str
         .collect();
     skipped.dedup();
     if !skipped.is_empty() {
-        line.push_str(&format!(", {} that clients skip", skipped.len()));
+        line.push_str(&format!(", {} skipped by clients", skipped.len()));
     }
     line.push('\n');
     line

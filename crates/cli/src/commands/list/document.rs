@@ -1,4 +1,4 @@
-//! A plan as JSON. Values that came from the environment are not in it.
+//! The JSON output of `proctor list`. It contains no values of environment variables.
 
 use proctor_core::check::Check;
 use proctor_core::plan::{CasePlan, Plan};

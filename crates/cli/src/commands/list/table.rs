@@ -1,4 +1,4 @@
-//! A plan for people.
+//! The text output of `proctor list`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use proctor_core::suite::{Case, JudgeModel, Suite};
 
 use super::super::counted;
 
-/// How many names or labels are listed when nothing was selected.
+/// The maximum number of names or labels listed if no case was selected.
 const SHOWN: usize = 20;
 
 pub(super) fn render(suite: &Suite, plan: &Plan<'_>) -> String {
@@ -70,7 +70,7 @@ fn write_heading(suite: &Suite, out: &mut String) -> std::fmt::Result {
     for source in &suite.unfetched {
         let name = printable(&source.name);
         let repo = printable(&source.repo);
-        writeln!(out, "  {:8} {name} ({repo}), not at hand", "source")?;
+        writeln!(out, "  {:8} {name} ({repo}), no checkout", "source")?;
     }
     Ok(())
 }
@@ -101,7 +101,7 @@ fn case_table(plan: &Plan<'_>) -> String {
     lines.join("\n")
 }
 
-/// The width of the terminal that results are written to, if it is one.
+/// The width of the terminal, if stdout is one.
 fn terminal_width() -> Option<u16> {
     terminal_size::terminal_size().map(|(width, _)| width.0)
 }
@@ -143,9 +143,9 @@ fn checks(case: &Case) -> String {
     }
 }
 
-/// What there was to select from.
+/// The error message, with the available names and labels.
 pub(super) fn render_available(names: &[&str], labels: &BTreeSet<String>) -> String {
-    let mut out = "error: nothing is selected\n".to_owned();
+    let mut out = "error: no cases selected\n".to_owned();
     let mut list = |title: &str, words: Vec<&str>| {
         if words.is_empty() {
             return;
@@ -157,7 +157,10 @@ pub(super) fn render_available(names: &[&str], labels: &BTreeSet<String>) -> Str
         };
         let _ = writeln!(out, "{title}: {}{rest}", shown.join(", "));
     };
-    list("cases", names.to_vec());
-    list("labels", labels.iter().map(String::as_str).collect());
+    list("available cases", names.to_vec());
+    list(
+        "available labels",
+        labels.iter().map(String::as_str).collect(),
+    );
     out
 }

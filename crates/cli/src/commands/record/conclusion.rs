@@ -1,4 +1,4 @@
-//! What a recording came to, by its record: the same for a relay, a bridge and a proxy.
+//! The outcome of a recording, from its record: the same for a relay, a bridge and a proxy.
 
 use proctor_core::decision::server_failure;
 use proctor_core::event::{Blame, EndedBy, Outcome, ProcessEnd, TrialEnded};
@@ -8,7 +8,7 @@ use proctor_wire::recorder::Recorder;
 use crate::exit::Exit;
 use proctor_run::engine::recording::well;
 
-/// How the session ended, and the exit code: that of the server's process where it failed.
+/// The outcome of the session and the exit code, which is that of the server if it failed.
 pub(super) fn of(recorder: &Recorder) -> (TrialEnded, u8) {
     let options = FoldOptions {
         text_bytes: 0,
@@ -16,7 +16,7 @@ pub(super) fn of(recorder: &Recorder) -> (TrialEnded, u8) {
     };
     match recorder.fold(&options) {
         Ok(Some(folded)) => of_folded(&folded),
-        // A record that can't be read is told when it is ended.
+        // A record that can't be read is reported when it ends.
         Ok(None) | Err(_) => (well(), Exit::Ok.code()),
     }
 }
@@ -53,7 +53,7 @@ fn of_folded(folded: &FoldedTrial) -> (TrialEnded, u8) {
     (ended, exit.code())
 }
 
-/// The exit code that stands for how a process ended.
+/// The exit code for the end of a process, as in a shell.
 pub(super) fn exit_code(how: ProcessEnd) -> u8 {
     let code = match how {
         ProcessEnd::Exited(code) => u8::try_from(code).ok(),

@@ -1,4 +1,4 @@
-//! A recording at an address: of a server that has one, or of one that is started.
+//! Records at a local URL: a reverse proxy for a server with a URL, or a bridge to a command.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::commands::stops::StopSignals;
 use crate::exit::Exit;
 use crate::output;
 
-/// What stands at the address.
+/// The HTTP server behind the printed URL.
 enum WebEndpoint {
     Proxy(ReverseProxy),
     Bridge(Bridge),
@@ -29,7 +29,7 @@ impl WebEndpoint {
         options: &ProxyOptions,
         args: &RecordArgs,
     ) -> Result<Self, ProxyError> {
-        // Most clients take an address and nothing else.
+        // Most clients take a URL without headers.
         let admission = if args.no_token {
             Admission::Open
         } else {
@@ -67,7 +67,7 @@ impl WebEndpoint {
     }
 }
 
-/// Offers a server at an address until somebody stops it.
+/// Serves a server at a local URL until a signal stops it.
 pub(super) async fn serve(
     server: &Server,
     options: &ProxyOptions,
@@ -77,8 +77,8 @@ pub(super) async fn serve(
     redactor: &Redactor,
 ) -> anyhow::Result<ExitCode> {
     let folder = kept.folder().display().to_string();
-    let offer = match WebEndpoint::start(server, options, args).await {
-        Ok(offer) => offer,
+    let endpoint = match WebEndpoint::start(server, options, args).await {
+        Ok(endpoint) => endpoint,
         Err(error) => {
             let ended = TrialEnded {
                 outcome: Outcome::Errored,
@@ -89,12 +89,12 @@ pub(super) async fn serve(
             return Ok(end(kept, ended, Exit::Inconclusive.code(), redactor));
         }
     };
-    let printed = print(&offer, &folder, args);
+    let printed = print(&endpoint, &folder, args);
     if printed.is_ok() {
         stops.next().await;
     }
     tokio::select! {
-        () = offer.close() => {}
+        () = endpoint.close() => {}
         () = stops.next() => Exit::Interrupted.at_once(),
     }
     let (ended, exit) = conclusion::of(&kept.recorder);
@@ -105,18 +105,18 @@ pub(super) async fn serve(
     let exit = end(kept, ended, exit, redactor);
     printed?;
     say(
-        &format!("{how}; see it with `proctor result view {folder}`"),
+        &format!("{how}; show it with `proctor result view {folder}`"),
         redactor,
     );
     Ok(exit)
 }
 
-fn print(offer: &WebEndpoint, folder: &str, args: &RecordArgs) -> anyhow::Result<()> {
+fn print(endpoint: &WebEndpoint, folder: &str, args: &RecordArgs) -> anyhow::Result<()> {
     match args.output.output {
-        OutputFormat::Text => output::result(&format!("{}\n", offer.url())),
+        OutputFormat::Text => output::result(&format!("{}\n", endpoint.url())),
         OutputFormat::Json => {
-            let headers: BTreeMap<_, _> = offer.headers().iter().cloned().collect();
-            let document = json!({"url": offer.url(), "headers": headers, "run": folder});
+            let headers: BTreeMap<_, _> = endpoint.headers().iter().cloned().collect();
+            let document = json!({"url": endpoint.url(), "headers": headers, "run": folder});
             output::json(&document)
         }
     }
@@ -126,7 +126,7 @@ fn end(kept: SessionRecording, ended: TrialEnded, exit: u8, redactor: &Redactor)
     match kept.end(ended, exit) {
         Ok(()) => exit.into(),
         Err(error) => {
-            let error = anyhow::Error::new(error).context("the record is not complete");
+            let error = anyhow::Error::new(error).context("the record is incomplete");
             output::error(&error, redactor);
             Exit::Inconclusive.into()
         }

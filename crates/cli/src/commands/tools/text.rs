@@ -1,4 +1,4 @@
-//! What a server offers, for people.
+//! The text output of `proctor tools`.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use super::ServerOverview;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// How many characters of JSON make a token, roughly.
+/// The approximate number of JSON characters per token.
 const CHARACTERS_A_TOKEN: usize = 4;
 
 pub(super) fn render(offer: &ServerOverview) -> String {
@@ -44,7 +44,7 @@ fn write_all(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
         write_prompt(v, out)
     })?;
     if !offer.findings.is_empty() {
-        writeln!(out, "\n{BOLD}Not as it should be{BOLD:#}")?;
+        writeln!(out, "\n{BOLD}Protocol problems{BOLD:#}")?;
         for finding in &offer.findings {
             let times = if finding.count > 1 {
                 format!(" ({} times)", finding.count)
@@ -59,10 +59,7 @@ fn write_all(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
 
 fn write_identity(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
     let identity = &offer.identity;
-    let name = identity
-        .name
-        .as_deref()
-        .unwrap_or("a server without a name");
+    let name = identity.name.as_deref().unwrap_or("(no server name)");
     let version = identity.version.as_deref().unwrap_or("");
     writeln!(
         out,
@@ -187,7 +184,7 @@ fn write_tool(tool: &Value, raw: &RawValue, out: &mut String) -> std::fmt::Resul
                 .unwrap_or(""),
         })
         .collect();
-    // What must be given comes first; otherwise the order is that of the alphabet.
+    // Required arguments first, each group in alphabetical order.
     arguments.sort_by_key(|argument| !argument.is_required);
     let names = arguments.iter().map(|a| a.name.width()).max().unwrap_or(0);
     for argument in arguments {
@@ -210,7 +207,7 @@ fn write_tool(tool: &Value, raw: &RawValue, out: &mut String) -> std::fmt::Resul
     Ok(())
 }
 
-/// An argument of a tool.
+/// One line of the list of a tool's arguments.
 struct Argument<'a> {
     name: Cow<'a, str>,
     kind: String,
@@ -218,12 +215,12 @@ struct Argument<'a> {
     about: &'a str,
 }
 
-/// The width to write for: that of the terminal, or enough for a file.
+/// The width of the terminal, or 160 for files and pipes.
 fn width() -> usize {
     terminal_size::terminal_size().map_or(160, |(width, _)| usize::from(width.0))
 }
 
-/// What a tool says of itself. It may be wrong.
+/// The annotations of a tool. Proctor does not verify them.
 fn annotations(tool: &Value) -> Vec<String> {
     const HINTS: [(&str, &str); 4] = [
         ("readOnlyHint", "read-only"),
@@ -242,7 +239,7 @@ fn annotations(tool: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The type of an argument, in a word or two.
+/// The type of an argument, as short text.
 fn kind(schema: &Value) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let values: Vec<String> = values.iter().take(8).map(Value::to_string).collect();
@@ -304,7 +301,7 @@ fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// What a tool costs in every request, roughly.
+/// The approximate number of tokens of a tool in each model request.
 fn tokens(raw: &RawValue) -> usize {
     raw.get().len().div_ceil(CHARACTERS_A_TOKEN)
 }

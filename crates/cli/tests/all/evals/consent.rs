@@ -30,7 +30,7 @@ fn e29_e30_a_consent_file_is_reviewable_and_stands_in_for_a_yes() {
     let output = canned.run(&RUN);
     assert_eq!(output.code, Some(0), "{output}");
     assert!(
-        output.stderr.contains("Agreed to in `consent.yaml`."),
+        output.stderr.contains("Consent found in `consent.yaml`."),
         "{output}"
     );
     assert_eq!(canned.asked("tools/call").len(), 2);

@@ -54,7 +54,7 @@ fn e38_the_file_has_an_execution_eval_a_reader_and_an_invocation_eval_a_tool() {
         "{called:?}"
     );
     assert!(
-        output.stderr.contains("`drop` got no execution eval"),
+        output.stderr.contains("no execution eval for `drop`"),
         "{output}"
     );
     let output = canned.run(&["evals", "validate", "evals.yaml"]);
@@ -79,7 +79,7 @@ fn e38_a_file_is_never_overwritten() {
         assert!(
             output
                 .stderr
-                .contains("is there already; nothing was written"),
+                .contains("already exists; nothing was written"),
             "{output}"
         );
     }
@@ -99,27 +99,27 @@ fn e38_what_would_not_hold_tomorrow_is_left_out_with_a_note() {
         let command = canned.command(&["evals", "init", "--yes"]);
         let output = command.env("MY_API_KEY", "hunter2-hunter2").output();
         assert_eq!(output.code, Some(0), "{output}");
-        let expected = format!("`look` got no execution eval: {expected}");
+        let expected = format!("no execution eval for `look`: {expected}");
         assert!(output.stderr.contains(&expected), "{output}");
         let file = fs::read_to_string(canned.path("evals.yaml")).unwrap();
         assert!(!file.contains("look-answers"), "{file}");
         assert!(file.contains("picks-look"), "{file}");
     };
-    check(text("now @NOW@"), "it answered differently the second time");
+    check(text("now @NOW@"), "its answer differs between two calls");
     let mut error = text("there is\nno such thing");
     error["isError"] = true.into();
-    check(error, "it answered with an error: there is\n");
+    check(error, "it returned an error: there is\n");
     check(
         text("your key is hunter2-hunter2"),
-        "its answer holds a secret",
+        "its answer contains a secret",
     );
     check(text(&"x".repeat(100_000)), "its answer is too large");
     check(
         json!({"content": "none"}),
-        "its answer has no list `content`",
+        "its answer has no `content` array",
     );
     let today = jiff::Timestamp::now().to_string();
-    check(text(&today), "its answer holds the date of today");
+    check(text(&today), "its answer contains the current date");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn e38_a_tool_without_sensible_arguments_is_left_out_with_a_note() {
     // Nothing is called, so nothing needs to be agreed to.
     let output = canned.run(&["evals", "init"]);
     assert_eq!(output.code, Some(0), "{output}");
-    let note = "`picky` got no execution eval: no value for `code` could be made from its schema";
+    let note = "no execution eval for `picky`: can't generate a value for `code` from its schema";
     assert!(output.stderr.contains(note), "{output}");
     assert_eq!(canned.asked("tools/call"), NONE);
 }

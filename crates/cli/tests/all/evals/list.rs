@@ -37,8 +37,7 @@ fn e3_a_server_without_the_capability_is_not_asked() {
         let canned = CannedServer::new(&capabilities, &json!([]), &json!([execution("a", "t")]));
         let output = canned.run(&["evals", "list"]);
         assert_eq!(output.code, Some(0), "{output}");
-        let note =
-            "server: no evals; it does not declare the capability `evals`, so it was not asked\n";
+        let note = "server: no evals; the server does not declare the capability `evals`\n";
         assert_eq!(output.stdout, note);
         assert_eq!(canned.asked("evals/list"), [Value::Null; 0]);
         let output = canned.run(&["evals", "list", "-o", "json"]);

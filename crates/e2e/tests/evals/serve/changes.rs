@@ -33,7 +33,7 @@ fn e7_e35_clients_are_told_of_a_change_and_get_the_new_list() {
     spoken.wait_for("the evals stay as they were");
     assert_eq!(list(&mut spoken), ["first", "second"]);
     std::fs::remove_file(shelf.path("evals.yaml")).unwrap();
-    spoken.wait_for(": 1 error; the evals stay as they were");
+    spoken.wait_for(": 1 error; still serving the old evals");
     assert_eq!(list(&mut spoken), ["first", "second"]);
 
     shelf.write(&json!([one("third")]).to_string());
@@ -44,7 +44,7 @@ fn e7_e35_clients_are_told_of_a_change_and_get_the_new_list() {
     assert!(seen.rest.is_empty(), "{seen:?}");
     assert!(seen.stderr.contains("evals.yaml:2:5"), "{}", seen.stderr);
     assert!(
-        seen.stderr.ends_with(": 1 eval from now on\n"),
+        seen.stderr.ends_with(": reloaded, 1 eval\n"),
         "{}",
         seen.stderr
     );
@@ -57,7 +57,7 @@ fn e7_e35_nobody_is_told_before_the_handshake_is_done() {
     // By now it has read the file.
     assert_eq!(list(&mut spoken), ["first"]);
     shelf.write(&json!([one("second")]).to_string());
-    spoken.wait_for("from now on");
+    spoken.wait_for(": reloaded, ");
     spoken.initialize();
     assert_eq!(list(&mut spoken), ["second"]);
     assert!(spoken.finish().rest.is_empty());
@@ -82,7 +82,7 @@ fn e7_e35_clients_without_a_handshake_list_again() {
         "fixture-server"
     );
     shelf.write(&json!([one("second")]).to_string());
-    spoken.wait_for("from now on");
+    spoken.wait_for(": reloaded, ");
     assert_eq!(ids(&spoken.ask("evals/list", &meta)), ["second"]);
     assert!(spoken.finish().rest.is_empty());
 }

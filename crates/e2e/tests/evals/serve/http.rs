@@ -313,7 +313,7 @@ fn e7_e35_open_streams_are_told_of_a_change_once() {
     let (_, mut told) = session(true);
     let (_, untold) = session(false);
     shelf.write(&json!([one("second")]).to_string());
-    served.wait_for("from now on");
+    served.wait_for(": reloaded, ");
     let event = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/evals/list_changed\"}\n\n";
     assert_eq!(text(&chunk(&mut told)), event);
     let listed = post(&served.url, &[JSON], &ask("1", "evals/list", "{}"));

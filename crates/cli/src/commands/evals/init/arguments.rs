@@ -1,20 +1,20 @@
-//! Arguments for a tool, made from its schema: what its author names first, then what its formats,
-//! names and descriptions suggest.
+//! Generates arguments for a tool from its schema: first from examples and defaults, then from formats,
+//! names and descriptions.
 //!
-//! Its main function is [`make`]. What it gives fits the schema, or there is a reason why not.
+//! Its main function is [`make`]. The arguments match the schema, or it returns a reason.
 
 use proctor_core::matcher::Matcher;
 use serde_json::{Map, Value, json};
 
 mod texts;
 
-/// How deep a schema is followed.
+/// The maximum depth of a schema.
 const DEEPEST: usize = 12;
 
-/// How many elements an array gets at most.
+/// The maximum number of elements in an array.
 const ELEMENTS: u64 = 20;
 
-/// Arguments that fit a tool's input schema: required properties only.
+/// Generates arguments that match a tool's input schema, with required properties only.
 pub(super) fn make(schema: &Value) -> Result<Map<String, Value>, String> {
     let maker = ArgumentMaker { root: schema };
     let mut arguments = Map::new();
@@ -22,17 +22,17 @@ pub(super) fn make(schema: &Value) -> Result<Map<String, Value>, String> {
         let property = schema.pointer("/properties").and_then(|all| all.get(name));
         let value = maker.value(property.unwrap_or(&Value::Bool(true)), name, 0);
         let value =
-            value.ok_or_else(|| format!("no value for `{name}` could be made from its schema"))?;
+            value.ok_or_else(|| format!("can't generate a value for `{name}` from its schema"))?;
         arguments.insert(name.to_owned(), value);
     }
     let arguments = Value::Object(arguments);
-    // A schema that can't be used says nothing against what was made.
+    // An invalid schema can't reject the arguments.
     if (schema.is_object() || schema.is_boolean())
         && let Ok(matcher) = Matcher::compile(&json!({"$schema": schema}))
         && let Err(mismatch) = matcher.evaluate(Some(&arguments))
     {
         return Err(format!(
-            "no arguments that fit its schema could be made: {}",
+            "can't generate arguments that match its schema: {}",
             mismatch.reason
         ));
     }
@@ -116,7 +116,7 @@ impl ArgumentMaker<'_> {
     }
 }
 
-/// A value that the schema's author wrote down.
+/// A value that the schema itself contains: a constant, default, example or enum value.
 fn named_value(schema: &Value) -> Option<&Value> {
     let first = |key: &str| {
         schema
@@ -194,7 +194,10 @@ fn number(schema: &Value, is_integer: bool) -> Option<Value> {
             && step.is_none_or(|step| (value / step).fract() == 0.0)
     };
     let value = candidates.into_iter().flatten().find(fits)?;
-    #[expect(clippy::cast_possible_truncation, reason = "it was looked at before")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the value was checked before"
+    )]
     if value.fract() == 0.0 && value.abs() < 9e15 {
         return Some(json!(value as i64));
     }

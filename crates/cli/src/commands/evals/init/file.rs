@@ -1,4 +1,4 @@
-//! The file of evals, as text with comments for its author.
+//! Renders the evals file, with comments for its author.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::EvalDraft;
 use proctor_run::engine::offers::ServerOffer;
 
-/// How much of a description is quoted.
+/// The maximum length of a quoted description, in characters.
 const DESCRIPTION: usize = 200;
 
 const HEADING: &str = "\
 # Evals that this server ships with its tools. `proctor evals validate` checks the file.
-# Nothing secret belongs here: whoever uses the server can read it.
+# Don't put secrets here: every client of the server can read this file.
 evals:";
 
 /// The names of the tools, each once.
@@ -31,15 +31,15 @@ pub(super) fn execution_id(tool: &str) -> String {
     format!("{tool}-answers")
 }
 
-/// The file with these calls and what was answered, and a prompt for each tool.
+/// Renders an execution eval for each call, and an invocation eval for each tool.
 pub(super) fn render(offer: &ServerOffer, kept: &[(EvalDraft, Value)]) -> String {
     let mut out = HEADING.to_owned();
     for (EvalDraft { tool, arguments }, content) in kept {
         let comment =
-            format!("What `{tool}` answered when this file was written is what it must answer.");
+            format!("`{tool}` must return the result that it returned when this file was written.");
         let eval = json!({
             "id": execution_id(tool),
-            "name": format!("{tool} answers as it did"),
+            "name": format!("{tool} returns the recorded result"),
             "gradingType": "exact-match",
             "input": {"type": "execution", "toolName": tool, "arguments": arguments},
             "expected": {"type": "exact-match", "content": content},
@@ -48,10 +48,10 @@ pub(super) fn render(offer: &ServerOffer, kept: &[(EvalDraft, Value)]) -> String
     }
     for tool in names(offer) {
         let comment = format!(
-            "TODO: write what a user would say that calls for `{tool}`, and the arguments it must get.{}",
+            "TODO: write a user message that needs `{tool}`, and add the expected arguments.{}",
             description(offer, tool)
         );
-        let prompt = format!("TODO: ask for something that `{tool}` is needed for");
+        let prompt = format!("TODO: ask for something that needs `{tool}`");
         let eval = json!({
             "id": format!("picks-{tool}"),
             "name": format!("A model picks {tool}"),
@@ -74,12 +74,12 @@ fn description(offer: &ServerOffer, tool: &str) -> String {
     };
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(DESCRIPTION) {
-        Some((end, _)) => format!(" It says: {}…", &words[..end]),
-        None => format!(" It says: {words}"),
+        Some((end, _)) => format!(" Its description: {}…", &words[..end]),
+        None => format!(" Its description: {words}"),
     }
 }
 
-/// Adds an eval below a comment. Nothing that a server wrote ends the comment's line.
+/// Appends an eval with a comment. The comment is escaped, so server text can't end its line.
 fn push(comment: &str, eval: Value, out: &mut String) {
     out.push_str(&format!("\n\n  # {}", printable(comment)));
     push_block(out, &Value::Array(vec![eval]), 2);
@@ -125,6 +125,9 @@ mod tests {
             &first["input"]["arguments"],
             &arguments
         ));
-        assert!(text.contains("It says: Adds two numbers.\n"), "{text}");
+        assert!(
+            text.contains("Its description: Adds two numbers.\n"),
+            "{text}"
+        );
     }
 }

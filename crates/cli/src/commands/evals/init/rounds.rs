@@ -1,7 +1,6 @@
-//! Calls tools twice, each time on a connection of its own, and keeps what is the same.
+//! Calls each tool twice, on two connections, and keeps answers that are the same.
 //!
-//! What differs from one call to the next, or from one start of the server to the next, is no eval:
-//! it would fail tomorrow.
+//! An answer that differs between calls or between starts of the server would make a flaky eval.
 
 use std::time::Duration;
 
@@ -17,36 +16,36 @@ use super::EvalDraft;
 use proctor_run::engine::consent::{ConsentDifference, ConsentGrant};
 use proctor_run::engine::offers::{GatherError, offer_of_tools};
 
-/// How long after the first calls the second ones are made: clocks that show seconds move on.
+/// The time between the two rounds of calls: more than a second, so that timestamps differ.
 const APART: Duration = Duration::from_millis(1_100);
 
-/// How much of an answer is kept, in bytes.
+/// The maximum size of an answer, in bytes.
 const LARGEST: usize = 64 << 10;
 
-/// How deep an answer may nest, to stand in a file with room above it.
+/// The maximum nesting depth of an answer in an evals file.
 const DEEPEST: usize = 60;
 
-/// What came of the calls of one tool.
+/// The result of the two calls of one tool.
 #[derive(Debug, PartialEq)]
 pub(super) enum ProbeOutcome {
-    /// This content, both times.
+    /// Both calls returned this content.
     Steady(Value),
-    /// Nothing that an eval could expect, and why.
+    /// The answers don't make an eval, with the reason.
     Unfit(String),
 }
 
-/// Why tools were not called.
+/// An error before any tool was called.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RoundError {
-    /// The server is not there.
+    /// The server could not be reached.
     #[error(transparent)]
     Gather(#[from] GatherError),
-    /// It is not what was agreed to.
+    /// The server changed after the consent.
     #[error(transparent)]
     Changed(#[from] ConsentDifference),
 }
 
-/// Calls every tool twice.
+/// Calls every tool twice and compares the answers.
 pub(super) async fn answers(
     server: &Server,
     visit: &Visit<'_>,
@@ -62,7 +61,7 @@ pub(super) async fn answers(
     Ok(pairs
         .map(|(first, second)| {
             let answer = compare(first, second, &dates);
-            hide_nothing(answer, visit)
+            without_secrets(answer, visit)
         })
         .collect())
 }
@@ -87,7 +86,7 @@ async fn call_all(
     granted: &ConsentGrant,
     trials: &[EvalDraft],
 ) -> Result<Vec<Result<Value, String>>, RoundError> {
-    // A server that was started again may not be the one that was shown.
+    // After a restart, the server may have other tools than those in the consent.
     let offer = offer_of_tools(server, client, &ListLimits::default()).await?;
     granted.still_holds(&[offer])?;
     let mut contents = Vec::new();
@@ -101,7 +100,7 @@ async fn call(client: &Client, trial: &EvalDraft) -> Result<Value, String> {
     let result = client.call_tool(&trial.tool, trial.arguments.clone()).await;
     let result = result.map_err(|error: CallError| format!("the call failed: {error}"))?;
     if result.raw.get().len() > 4 * LARGEST {
-        return Err("its answer is too large to be read in a file".to_owned());
+        return Err("its answer is too large for an evals file".to_owned());
     }
     let value: Value = serde_json::from_str(result.raw.get()).unwrap_or_default();
     let content = value.get("content").cloned().unwrap_or_default();
@@ -109,16 +108,16 @@ async fn call(client: &Client, trial: &EvalDraft) -> Result<Value, String> {
         let text = content.pointer("/0/text").and_then(Value::as_str);
         let text = text.unwrap_or("no text").lines().next().unwrap_or_default();
         let text: String = text.chars().take(200).collect();
-        return Err(format!("it answered with an error: {text}"));
+        return Err(format!("it returned an error: {text}"));
     }
     if !content.is_array() {
-        return Err("its answer has no list `content`".to_owned());
+        return Err("its answer has no `content` array".to_owned());
     }
     if content.to_string().len() > LARGEST {
-        return Err("its answer is too large to be read in a file".to_owned());
+        return Err("its answer is too large for an evals file".to_owned());
     }
     if depth(&content) > DEEPEST {
-        return Err("its answer nests too deep to be read in a file".to_owned());
+        return Err("its answer is nested too deeply for an evals file".to_owned());
     }
     Ok(content)
 }
@@ -141,17 +140,17 @@ fn compare(
         (Err(why), _) | (_, Err(why)) => return ProbeOutcome::Unfit(why),
     };
     if !json::equal(&first, &second) {
-        return ProbeOutcome::Unfit("it answered differently the second time".to_owned());
+        return ProbeOutcome::Unfit("its answer differs between two calls".to_owned());
     }
     let text = first.to_string();
     if dates.iter().any(|date| text.contains(date.as_str())) {
-        let why = "its answer holds the date of today, and will differ tomorrow";
+        let why = "its answer contains the current date, so it changes every day";
         return ProbeOutcome::Unfit(why.to_owned());
     }
     ProbeOutcome::Steady(first)
 }
 
-/// The dates that it may be somewhere on earth, in the forms that programs write.
+/// The current dates in all time zones, in common formats.
 fn dates(now: Timestamp) -> Vec<String> {
     let mut dates: Vec<String> = [-12, 0, 14]
         .into_iter()
@@ -165,15 +164,15 @@ fn dates(now: Timestamp) -> Vec<String> {
     dates
 }
 
-/// What holds a secret of the user's is not written to a file for others.
-fn hide_nothing(answer: ProbeOutcome, visit: &Visit<'_>) -> ProbeOutcome {
+/// Rejects answers that contain a secret: the evals file is public.
+fn without_secrets(answer: ProbeOutcome, visit: &Visit<'_>) -> ProbeOutcome {
     match &answer {
         ProbeOutcome::Steady(content) => {
             let text = content.to_string();
             if visit.redactor.text(&text) == text {
                 answer
             } else {
-                ProbeOutcome::Unfit("its answer holds a secret".to_owned())
+                ProbeOutcome::Unfit("its answer contains a secret".to_owned())
             }
         }
         ProbeOutcome::Unfit(_) => answer,
@@ -187,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn e38_only_what_stays_the_same_is_expected() {
+    fn e38_only_stable_answers_become_evals() {
         let now: Timestamp = "2026-11-15T23:00:00Z".parse().unwrap();
         let dates = dates(now);
         let forms = ["15 Nov 2026", "16 Nov 2026", "2026-11-15", "2026-11-16"];
@@ -207,9 +206,9 @@ mod tests {
         );
         let numbers = compare(Ok(json!([1])), Ok(json!([1.0])), &dates);
         assert_eq!(numbers, ProbeOutcome::Steady(json!([1])));
-        assert!(unfit(text("a"), text("b")).contains("differently"));
+        assert!(unfit(text("a"), text("b")).contains("differs between"));
         let today = "at 2026-11-16T05:00";
-        assert!(unfit(text(today), text(today)).contains("date of today"));
+        assert!(unfit(text(today), text(today)).contains("current date"));
         assert_eq!(unfit(text("a"), Err("gone".to_owned())), "gone");
         assert_eq!(unfit(Err("gone".to_owned()), text("a")), "gone");
     }

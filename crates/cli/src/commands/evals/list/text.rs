@@ -1,4 +1,4 @@
-//! What servers ship, for people.
+//! The text output of `proctor evals list`.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use mcp_evals::{EvalFinding, EvalStatus, ListedEval, Severity};
@@ -10,13 +10,13 @@ use crate::commands::counted;
 use crate::output;
 use proctor_run::engine::offers::ServerOffer;
 
-/// How many evals of a server are shown; the rest are counted.
+/// The maximum number of evals shown per server; the rest are counted.
 const SHOWN: usize = 1_000;
 
-/// How many findings of a server are shown; the rest are counted.
+/// The maximum number of findings shown per server; the rest are counted.
 const FINDINGS: usize = 500;
 
-/// How many characters of a name are shown.
+/// The maximum length of a name, in characters.
 const NAME: usize = 120;
 
 pub(super) fn render(offers: &[ServerOffer], redactor: &Redactor) -> String {
@@ -27,9 +27,7 @@ pub(super) fn render(offers: &[ServerOffer], redactor: &Redactor) -> String {
 fn server(offer: &ServerOffer, redactor: &Redactor) -> String {
     let name = shown(&offer.server.name, redactor);
     if !offer.ships_evals() {
-        return format!(
-            "{name}: no evals; it does not declare the capability `evals`, so it was not asked\n"
-        );
+        return format!("{name}: no evals; the server does not declare the capability `evals`\n");
     }
     let places: Vec<String> = offer
         .places
@@ -63,7 +61,7 @@ fn tally(offer: &ServerOffer) -> String {
     let mut text = counted(offer.evals.len(), &word);
     for (status, what) in [
         (EvalStatus::Invalid, "invalid"),
-        (EvalStatus::Skipped, "of a type that is not known"),
+        (EvalStatus::Skipped, "of unknown type"),
     ] {
         match count(status) {
             0 => {}
@@ -127,7 +125,7 @@ fn push_findings(offer: &ServerOffer, redactor: &Redactor, out: &mut String) {
 fn said(finding: &EvalFinding) -> String {
     match finding.severity {
         Severity::Error => format!("! invalid: {finding}"),
-        Severity::Skip => format!("- left out: {finding}"),
+        Severity::Skip => format!("- skipped: {finding}"),
         Severity::Warning => format!("  warning: {finding}"),
     }
 }

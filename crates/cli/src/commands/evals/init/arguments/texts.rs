@@ -1,9 +1,9 @@
-//! A text that fits its schema, and that its tool may make something of.
+//! Generates a string that matches its schema and that the tool may accept.
 
 use proctor_core::pattern::Pattern;
 use serde_json::Value;
 
-/// What a format asks for.
+/// A value for each format.
 const FORMATS: [(&str, &str); 14] = [
     ("date", "2025-01-31"),
     ("date-time", "2025-01-31T12:00:00Z"),
@@ -21,7 +21,7 @@ const FORMATS: [(&str, &str); 14] = [
     ("regex", "example"),
 ];
 
-/// What the last part of a name suggests.
+/// A value for the last part of a property name.
 const NAMES: [(&str, &str); 19] = [
     ("timezone", "UTC"),
     ("tz", "UTC"),
@@ -44,7 +44,7 @@ const NAMES: [(&str, &str); 19] = [
     ("country", "DE"),
 ];
 
-/// What patterns often ask for.
+/// Values that match common patterns.
 const COMMON: [&str; 7] = ["Example", "EXAMPLE", "a", "A", "1", "12:00", "2025-01-31"];
 
 pub(super) fn make(schema: &Value, name: &str) -> Option<String> {
@@ -93,7 +93,7 @@ fn last_part(name: &str) -> String {
     part[start..].to_lowercase()
 }
 
-/// A text as long as it has to be.
+/// A string of the minimum length.
 fn of_length(schema: &Value) -> Option<String> {
     let least = schema.get("minLength").and_then(Value::as_u64)?;
     let least = usize::try_from(least)
@@ -102,7 +102,7 @@ fn of_length(schema: &Value) -> Option<String> {
     Some("example ".chars().cycle().take(least).collect())
 }
 
-/// What stands in quotes behind `e.g.`.
+/// The quoted text after `e.g.` in a description.
 fn example_in(description: &str) -> Option<String> {
     let lower = description.to_ascii_lowercase();
     let at = ["e.g.", "for example", "example:"]
