@@ -6,6 +6,7 @@ mod check;
 mod evals;
 mod model;
 mod record;
+mod result;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub(crate) use self::evals::{
 };
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
+pub(crate) use self::result::{ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -307,70 +309,6 @@ fn header(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write `NAME: VALUE`".to_owned()),
     }
-}
-
-/// Look at what a run recorded.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ResultCommand {
-    Show(ShowArgs),
-    View(ViewArgs),
-}
-
-/// Show the report of a run again, from its record alone.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor result show .proctor/runs/20261115-101500-my-suite
-  proctor result show .proctor/runs/20261115-101500-my-suite -o json > result.json
-  proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
-
-Exit codes: 0 shown, whatever came of the run, 2 usage or an unreadable record.")]
-pub(crate) struct ShowArgs {
-    /// The run's folder
-    #[arg(value_name = "RUN")]
-    pub(crate) folder: PathBuf,
-
-    /// Write the result as JSON to this file too
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-
-    /// Write the result as JUnit XML to this file too
-    #[arg(long, value_name = "FILE")]
-    pub(crate) junit: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-}
-
-/// Show everything that a run recorded, in order.
-#[derive(Debug, Args)]
-pub(crate) struct ViewArgs {
-    /// The run's folder
-    #[arg(value_name = "RUN")]
-    pub(crate) folder: PathBuf,
-
-    /// Only trials whose name has this in it
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) trial: Option<String>,
-
-    /// Only what was found to be wrong with servers
-    #[arg(long)]
-    pub(crate) findings: bool,
-
-    /// Show messages and texts over 4 KiB whole
-    #[arg(long)]
-    pub(crate) full: bool,
-
-    /// How it is written
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: ViewFormat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ViewFormat {
-    /// For people
-    Text,
-    /// For scripts: the events as they were recorded, one a line
-    Json,
 }
 
 /// What a suite is loaded with.

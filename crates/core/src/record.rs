@@ -52,7 +52,7 @@ pub const MAX_TRIAL: u64 = 1024 * 1024 * 1024;
 /// A line of a record is at most this long.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
-const RUN: &str = "run.jsonl";
+pub(crate) const RUN: &str = "run.jsonl";
 const TRIALS: &str = "trials";
 const BLOBS: &str = "blobs";
 pub(crate) const INDEX: &str = "index.jsonl";

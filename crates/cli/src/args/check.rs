@@ -19,8 +19,10 @@ use super::{LoadingArgs, OutputArgs, PlanArgs, span};
   proctor check eval.yaml --model scripted:dry-run.yaml   a dry run: no key, no cost
   proctor check eval.yaml --agent claude-code --agent codex   one table at the end
   proctor check eval.yaml --budget-usd 2.50 -o json > result.json
-  proctor check --replay .proctor/runs/20261115-101500-my-suite   the models' replies, again
-  proctor check --resume .proctor/runs/20261115-101500-my-suite
+  proctor check --replay latest   the models' replies, again
+  proctor check --resume latest
+
+RUN is a run's folder, `latest`, or a unique part of its name (`proctor result list`).
 
 Exit codes: 0 every trial passed (or as many as `pass` asks for), 1 they did not, 2 usage or
 configuration, and nothing was started, 3 it can't be told: trials ended in errors, or were not
