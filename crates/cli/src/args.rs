@@ -6,6 +6,7 @@ mod check;
 mod evals;
 mod model;
 mod record;
+mod result;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub(crate) use self::evals::{
 };
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
+pub(crate) use self::result::{ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -307,75 +309,6 @@ fn header(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write `NAME: VALUE`".to_owned()),
     }
-}
-
-/// Show the report or the events of a recorded run.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ResultCommand {
-    Show(ShowArgs),
-    View(ViewArgs),
-}
-
-/// Show the report of a run again, from its record.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor result show .proctor/runs/20261115-101500-my-suite
-  proctor result show .proctor/runs/20261115-101500-my-suite -o json > result.json
-  proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
-
-Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
-pub(crate) struct ShowArgs {
-    /// Folder of the run
-    #[arg(value_name = "RUN")]
-    pub(crate) folder: PathBuf,
-
-    /// Also write the result as JSON to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-
-    /// Also write the result as JUnit XML to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) junit: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-}
-
-/// Show every recorded event of a run, in order.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor result view .proctor/runs/20261115-101500-my-suite
-  proctor result view .proctor/runs/20261115-101500-my-suite --trial borrow-book --full
-
-Exit codes: 0 shown, 2 usage error or unreadable record, 4 no such trial.")]
-pub(crate) struct ViewArgs {
-    /// Folder of the run
-    #[arg(value_name = "RUN")]
-    pub(crate) folder: PathBuf,
-
-    /// Only trials whose name contains TEXT
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) trial: Option<String>,
-
-    /// Only findings (protocol problems)
-    #[arg(long)]
-    pub(crate) findings: bool,
-
-    /// Don't shorten messages and texts over 4 KiB
-    #[arg(long)]
-    pub(crate) full: bool,
-
-    /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: ViewFormat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ViewFormat {
-    /// Text for people
-    Text,
-    /// The recorded events as JSON, one per line
-    Json,
 }
 
 /// The flags that change how a suite is loaded.

@@ -9,6 +9,7 @@ pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod record;
+pub(crate) mod result;
 pub(crate) mod schema;
 mod session;
 pub(crate) mod show;

@@ -12,7 +12,7 @@ use clap::Parser;
 use proctor_contain::guard;
 use proctor_wire::relay;
 
-use crate::args::{CliArguments, Command, ModelCommand, ResultCommand};
+use crate::args::{CliArguments, Command, ModelCommand};
 use crate::exit::{Exit, ReportedExit};
 
 fn main() -> std::process::ExitCode {
@@ -73,8 +73,7 @@ fn run() -> std::process::ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
-        Command::Result(ResultCommand::Show(args)) => commands::show::run(&args),
-        Command::Result(ResultCommand::View(args)) => commands::view::run(&args),
+        Command::Result(command) => commands::result::run(&command),
         Command::Agents(args) => commands::agents::run(&args),
         Command::Evals(command) => commands::evals::run(&command),
         Command::Model(ModelCommand::Serve(args)) => commands::model::serve(&args),

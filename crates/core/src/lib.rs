@@ -34,6 +34,7 @@ pub mod provider;
 pub mod record;
 pub mod redact;
 pub mod replay;
+pub mod runs;
 pub mod script;
 pub mod statistics;
 pub mod suite;

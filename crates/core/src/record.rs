@@ -53,7 +53,7 @@ pub const MAX_TRIAL: u64 = 1024 * 1024 * 1024;
 /// The maximum length of a line.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
-const RUN: &str = "run.jsonl";
+pub(crate) const RUN: &str = "run.jsonl";
 const TRIALS: &str = "trials";
 const BLOBS: &str = "blobs";
 pub(crate) const INDEX: &str = "index.jsonl";

@@ -20,8 +20,10 @@ use super::{LoadingArgs, OutputArgs, PlanArgs, span};
   proctor check eval.yaml --model scripted:dry-run.yaml   a dry run: no key, no cost
   proctor check eval.yaml --agent claude-code --agent codex   compare two agents
   proctor check eval.yaml --budget-usd 2.50 -o json > result.json
-  proctor check --replay .proctor/runs/20261115-101500-my-suite   replay the models' replies
-  proctor check --resume .proctor/runs/20261115-101500-my-suite
+  proctor check --replay latest   replay the models' replies
+  proctor check --resume latest
+
+RUN is a run's folder, `latest`, or a unique part of its name (`proctor result list`).
 
 Exit codes: 0 every case met its pass rule (by default: every trial passed), 1 a case missed its
 pass rule, 2 usage or configuration error (no trial was started), 3 inconclusive: trials errored or

@@ -21,7 +21,7 @@ use self::screen::RunScreen;
 use self::signals::{RunSignals, RunStage};
 use super::attended::InteractiveHost;
 use super::target::Targets;
-use super::{engine, prepare_with};
+use super::{engine, prepare_with, result};
 use crate::args::{CheckArgs, RunArgs};
 use crate::exit::Exit;
 use crate::output;
@@ -55,23 +55,24 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
 
 /// The run that the flags name: a new one, a resumed one, or a replay.
 fn source(args: &CheckArgs) -> anyhow::Result<RunSource> {
-    let resume = |folder: &std::path::PathBuf, retry_errors| RunSource::Resume {
-        folder: folder.clone(),
-        retry_errors,
+    let resume = |run: &std::path::Path, retry_errors| {
+        let folder = result::run_folder(run)?;
+        anyhow::Ok(RunSource::Resume {
+            folder,
+            retry_errors,
+        })
     };
-    Ok(
-        match (&args.resume, &args.retry_errors, &args.replay, &args.file) {
-            (Some(folder), ..) => resume(folder, false),
-            (None, Some(folder), ..) => resume(folder, true),
-            (None, None, Some(folder), file) => RunSource::Replay {
-                folder: folder.clone(),
-                file: file.clone(),
-                strict: args.replay_strict,
-            },
-            (None, None, None, Some(file)) => RunSource::File(file.clone()),
-            (None, None, None, None) => bail!("no suite given; name an eval file"),
-        },
-    )
+    match (&args.resume, &args.retry_errors, &args.replay, &args.file) {
+        (Some(run), ..) => resume(run, false),
+        (None, Some(run), ..) => resume(run, true),
+        (None, None, Some(run), file) => Ok(RunSource::Replay {
+            folder: result::run_folder(run)?,
+            file: file.clone(),
+            strict: args.replay_strict,
+        }),
+        (None, None, None, Some(file)) => Ok(RunSource::File(file.clone())),
+        (None, None, None, None) => bail!("no suite given; name an eval file"),
+    }
 }
 
 /// The run options of the flags that `check` and `evals run` share.

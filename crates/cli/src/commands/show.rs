@@ -5,14 +5,14 @@ use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_report::Report;
 
-use super::shown;
 use super::target::Targets;
+use super::{result, shown};
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
     let targets = Targets::resolve(args.out.as_deref(), args.junit.as_deref())?;
-    let record = RunReader::open(&args.folder)?;
+    let record = RunReader::open(&result::run_folder(&args.run)?)?;
     // Scripts may act on this report, so the index must match the trial files.
     let summary = Summary::checked(&record)?;
     let gate = Gate::of(&summary);

@@ -16,7 +16,7 @@ use crate::output;
 const SHOWN: usize = 4096;
 
 pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
-    let run = RunReader::open(&args.folder)?;
+    let run = RunReader::open(&super::result::run_folder(&args.run)?)?;
     let view = View { run: &run, args };
     if args.trial.is_none() {
         view.title(&format!("run {}", run.started().name))?;

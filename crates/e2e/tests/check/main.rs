@@ -19,6 +19,7 @@ mod output;
 mod records;
 mod replay;
 mod resumed;
+mod run_names;
 mod seeds;
 mod servers;
 mod shown_again;

@@ -1,0 +1,90 @@
+//! The arguments of `proctor result`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::OutputArgs;
+
+/// List recorded runs, and show what happened in them.
+///
+/// RUN is a run's folder, `latest` for the newest run in `.proctor/runs`, or any part of a name there
+/// that only one run has: `result list` shows the names.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ResultCommand {
+    List(RunsArgs),
+    Show(ShowArgs),
+    View(ViewArgs),
+}
+
+/// List the runs in `.proctor/runs`, newest first, with pass rate and gate.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result list
+  proctor result list -o json | jq -r '.runs[] | select(.gate == \"missed\") | .name'
+
+A run without an end is `unfinished`: it is still running, or was killed. `proctor check --resume` resumes it.
+A `recording` was made by `proctor record` or `--record`, and has no gate.
+
+Exit codes: 0 listed, unreadable runs included, 2 usage or an unreadable folder.")]
+pub(crate) struct RunsArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Show the report of a run again, from its record alone.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result show latest
+  proctor result show my-suite -o json > result.json
+  proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
+
+Exit codes: 0 shown, whatever came of the run, 2 usage or an unreadable record.")]
+pub(crate) struct ShowArgs {
+    /// The run: its folder, `latest`, or a unique part of its name
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// Write the result as JSON to this file too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Write the result as JUnit XML to this file too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Show everything that a run recorded, in order.
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    /// The run: its folder, `latest`, or a unique part of its name
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// Only trials whose name has this in it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) trial: Option<String>,
+
+    /// Only what was found to be wrong with servers
+    #[arg(long)]
+    pub(crate) findings: bool,
+
+    /// Show messages and texts over 4 KiB whole
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ViewFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ViewFormat {
+    /// For people
+    Text,
+    /// For scripts: the events as they were recorded, one a line
+    Json,
+}

@@ -1,0 +1,25 @@
+//! `proctor result`: recorded runs, listed and shown.
+
+mod list;
+
+use std::path::{Path, PathBuf};
+
+use proctor_core::runs;
+use proctor_run::engine::runs::RUNS;
+
+use super::{show, view};
+use crate::args::ResultCommand;
+use crate::exit::Exit;
+
+pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
+    match command {
+        ResultCommand::List(args) => list::run(args),
+        ResultCommand::Show(args) => show::run(args),
+        ResultCommand::View(args) => view::run(args),
+    }
+}
+
+/// The folder of the run that the user named.
+pub(super) fn run_folder(run: &Path) -> anyhow::Result<PathBuf> {
+    Ok(runs::resolve(Path::new(RUNS), run)?)
+}

@@ -1,0 +1,176 @@
+//! The runs below a folder, and how people name one: by its folder, as `latest`, or by part of its name.
+//!
+//! Main functions: [`resolve`] and [`list`]. Both read only the first line of each run.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::hint::{counted, listed, nearest};
+use crate::record::{RecordError, RunReader};
+
+/// The word that names the newest run.
+pub const LATEST: &str = "latest";
+
+/// How many runs an error lists.
+const LISTED: usize = 10;
+
+/// A folder below the folder of runs.
+#[derive(Debug)]
+pub struct RunEntry {
+    /// The name of the folder.
+    pub name: String,
+    pub folder: PathBuf,
+    /// The run, or the reason why it can't be read.
+    pub run: Result<RunReader, RecordError>,
+}
+
+/// Why a name does not lead to a run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunNameError {
+    /// Several runs have the text in their names.
+    #[error(
+        "`{text}` matches {}: {}{}; write more of the name",
+        counted(candidates.len(), "run"),
+        listed(candidates.iter().take(LISTED).map(String::as_str)),
+        more(candidates.len())
+    )]
+    Ambiguous {
+        text: String,
+        /// The names of the runs, newest first.
+        candidates: Vec<String>,
+    },
+    /// The text is neither a folder nor part of a run's name.
+    #[error("run `{text}` not found: not a folder, and not part of a name in `{}`{}", runs.display(), suggestion(nearest.as_deref()))]
+    NotFound {
+        text: String,
+        /// The folder of runs.
+        runs: PathBuf,
+        /// The most similar name.
+        nearest: Option<String>,
+    },
+    /// There is no run to choose from.
+    #[error("run `{text}` not found: `{}` contains no runs; `proctor check` creates one", runs.display())]
+    Empty {
+        text: String,
+        /// The folder of runs.
+        runs: PathBuf,
+    },
+    /// The folder of runs can't be listed.
+    #[error("could not list `{}`", runs.display())]
+    Io {
+        /// The folder of runs.
+        runs: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn more(count: usize) -> String {
+    match count.saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    match nearest {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => "; `proctor result list` shows the runs".to_owned(),
+    }
+}
+
+/// The runs below a folder, newest first. Unreadable ones come last; a folder that does not exist has none.
+pub fn list(runs: &Path) -> Result<Vec<RunEntry>, RunNameError> {
+    let failed = |source| RunNameError::Io {
+        runs: runs.to_owned(),
+        source,
+    };
+    let entries = match fs::read_dir(runs) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let folder = entry.path();
+        if folder.is_dir() {
+            found.push(RunEntry {
+                name: entry.file_name().to_string_lossy().into_owned(),
+                run: RunReader::open(&folder),
+                folder,
+            });
+        }
+    }
+    // Runs of the same moment are numbered by their names.
+    found.sort_by(|a, b| (started(b), &b.name).cmp(&(started(a), &a.name)));
+    Ok(found)
+}
+
+/// When the run started, as text that sorts: all times are UTC.
+fn started(entry: &RunEntry) -> Option<&str> {
+    let run = entry.run.as_ref().ok()?;
+    // Without the `Z`, a whole second sorts before its fractions.
+    Some(run.started().started.trim_end_matches('Z'))
+}
+
+/// The folder of the run that a text names: a run's folder, `latest`, or a unique part of a name in `runs`.
+///
+/// A name that equals the text wins over names that contain it.
+pub fn resolve(runs: &Path, text: &Path) -> Result<PathBuf, RunNameError> {
+    let name = text.to_string_lossy();
+    let is_latest = name == LATEST;
+    if !is_latest && text.join(crate::record::RUN).is_file() {
+        return Ok(text.to_owned());
+    }
+    let entries = list(runs)?;
+    if is_latest {
+        let newest = entries.into_iter().find(|entry| entry.run.is_ok());
+        return newest
+            .map(|entry| entry.folder)
+            .ok_or_else(|| not_found(runs, &name, &[]));
+    }
+    if let Some(entry) = entries.iter().find(|entry| entry.name == name) {
+        return Ok(entry.folder.clone());
+    }
+    let is_part = |entry: &&RunEntry| !name.is_empty() && entry.name.contains(&*name);
+    let fitting: Vec<&RunEntry> = entries.iter().filter(is_part).collect();
+    match fitting[..] {
+        [entry] => Ok(entry.folder.clone()),
+        // The error of the record says what the folder lacks.
+        [] if text.is_dir() => Ok(text.to_owned()),
+        [] => Err(not_found(runs, &name, &entries)),
+        _ => Err(RunNameError::Ambiguous {
+            text: name.into_owned(),
+            candidates: fitting.iter().map(|entry| entry.name.clone()).collect(),
+        }),
+    }
+}
+
+fn not_found(runs: &Path, text: &str, entries: &[RunEntry]) -> RunNameError {
+    let (text, runs) = (text.to_owned(), runs.to_owned());
+    if entries.is_empty() {
+        return RunNameError::Empty { text, runs };
+    }
+    let word = text.rsplit('/').next().unwrap_or(&text);
+    let names = || entries.iter().map(|entry| entry.name.as_str());
+    let near = nearest(word, names()).or_else(|| {
+        let suite = nearest(word, names().map(suite_part))?;
+        names().find(|name| suite_part(name) == suite)
+    });
+    RunNameError::NotFound {
+        nearest: near.map(str::to_owned),
+        text,
+        runs,
+    }
+}
+
+/// The part of a run's name that its suite gave it: `20261115-101500-my-suite` without the time.
+fn suite_part(name: &str) -> &str {
+    let rest = name.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+    if rest.is_empty() { name } else { rest }
+}
