@@ -33,7 +33,7 @@ pub fn push_printable(out: &mut String, c: char) {
     }
 }
 
-/// Whether a character would not be seen, or would change how others are.
+/// Whether a character is invisible, or changes how others are shown.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -19,7 +19,7 @@ use super::{Batch, Id, Message, MessageKind};
 use crate::excerpt::excerpt;
 use crate::transcript::CallKind;
 
-/// How many calls of one frame are told apart.
+/// The maximum number of calls that are distinguished in one frame.
 const MAX_CALLS: usize = 100;
 
 /// What a lenient implementation may find in a frame, beyond what the strict parser reads.

@@ -1,4 +1,4 @@
-//! How many tokens a question and its answer would take, roughly: a quarter of their bytes. The same
+//! Estimates the tokens of a request and its reply: a quarter of their bytes. The same
 //! texts always give the same number.
 
 use serde_json::Value;

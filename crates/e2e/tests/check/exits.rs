@@ -198,7 +198,7 @@ fn three_if_the_criterion_of_the_judge_turns_out_to_be_empty() {
     let seen = suite.check(&[]).run();
     expect(&seen, 3);
     assert!(
-        seen.stdout.contains("the judge has nothing to look for"),
+        seen.stdout.contains("the judge's criterion is empty"),
         "{}",
         seen.stdout
     );

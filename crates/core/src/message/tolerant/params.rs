@@ -1,4 +1,4 @@
-//! The parameters of a call, where implementations may disagree on what they say.
+//! The parameters of a call, if implementations may read them differently.
 
 use std::borrow::Cow;
 use std::fmt;
