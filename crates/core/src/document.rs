@@ -33,7 +33,7 @@ pub struct Node {
     pub data: NodeValue,
 }
 
-/// What a [`Node`] holds.
+/// The value of a [`Node`].
 #[derive(Debug, Clone)]
 pub enum NodeValue {
     /// Nothing, `~` or `null`.
@@ -52,7 +52,7 @@ pub enum NodeValue {
 #[derive(Debug, Clone)]
 pub struct MapEntry {
     pub key: String,
-    /// Where the key stands.
+    /// The place of the key.
     pub key_span: Span,
     pub value: Node,
 }

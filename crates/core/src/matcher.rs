@@ -45,9 +45,8 @@ impl serde::Serialize for Matcher {
 pub struct MatcherError {
     /// The path to the mistake inside the source.
     pub path: Vec<PathStep>,
-    /// What is wrong there.
     pub message: String,
-    /// What to write instead.
+    /// A suggestion for the user.
     pub hint: Option<String>,
 }
 
@@ -65,7 +64,7 @@ pub enum PathStep {
 pub struct ValueMismatch {
     /// The place inside the value, like `items[2].name`; empty for the value itself.
     pub path: String,
-    /// What was expected and found there.
+    /// The expected and the found value, as text.
     pub reason: String,
 }
 

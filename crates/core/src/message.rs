@@ -40,7 +40,6 @@ pub struct Message<'a> {
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "present")]
     pub params: Option<&'a RawValue>,
-    /// What an answer carries.
     #[serde(borrow, default, deserialize_with = "present")]
     pub result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -51,9 +50,7 @@ pub struct Message<'a> {
 #[derive(Debug)]
 pub enum MessageKind<'a> {
     Request {
-        /// To be answered with.
         id: Id,
-        /// What is asked for.
         method: &'a str,
     },
     Notification {
@@ -82,7 +79,7 @@ pub struct MessageParseError {
 }
 
 impl Message<'_> {
-    /// What the message is.
+    /// Classifies the message by its parts.
     pub fn kind(&self) -> MessageKind<'_> {
         let has_answer = self.result.is_some() || self.error.is_some();
         match (&self.method, self.id) {

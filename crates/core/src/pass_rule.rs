@@ -33,7 +33,7 @@ pub enum PassThreshold {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrialCounts {
     pub passed: u32,
-    /// How many failed or timed out.
+    /// The number of trials that failed or timed out.
     pub not_passed: u32,
     /// The number of trials that errored, were cancelled or did not run.
     pub open: u32,

@@ -155,7 +155,7 @@ pub struct Excerpt {
     pub end_column: u32,
     /// The source line; of a very long one, the part around the place.
     pub text: String,
-    /// How many characters of the line were left out before `text`.
+    /// The number of characters of the line that were omitted before `text`.
     #[serde(skip)]
     pub skipped: u32,
 }
@@ -165,7 +165,6 @@ pub struct Excerpt {
 pub struct Problem {
     /// Whether it stops the load.
     pub severity: Severity,
-    /// What sort of problem it is.
     pub code: Code,
     /// The message: lower case, no full stop.
     pub message: String,

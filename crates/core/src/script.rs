@@ -115,7 +115,6 @@ pub enum ProviderFault {
     /// The question is refused.
     Rejected { detail: String },
     Malformed {
-        /// What is wrong with it.
         detail: String,
     },
 }
@@ -143,7 +142,7 @@ pub enum ScriptError {
         listed(.offered.iter().map(String::as_str))
     )]
     Ambiguous {
-        /// Where the rule starts.
+        /// The line at which the rule starts.
         line: u32,
         tool: String,
         /// The tools that match.
@@ -152,7 +151,7 @@ pub enum ScriptError {
     /// A rule quotes a part of the conversation that does not exist.
     #[error("the rule at line {line} quotes `{{{quote}}}`, but {reason}")]
     NotThere {
-        /// Where the rule starts.
+        /// The line at which the rule starts.
         line: u32,
         quote: String,
         reason: String,

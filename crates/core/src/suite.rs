@@ -86,7 +86,6 @@ pub struct Case {
     pub id: CaseId,
     pub name: String,
     pub path: PathBuf,
-    /// How hard it is.
     pub difficulty: Option<Difficulty>,
     /// Labels to select by.
     pub labels: BTreeMap<String, String>,
@@ -105,7 +104,7 @@ pub struct Case {
     pub cleanup: Vec<Step>,
     /// The checks on the transcript. All cases of a task set share them.
     pub checks: Vec<Arc<Check>>,
-    /// How many of its trials must pass.
+    /// The pass rule.
     pub pass: Option<PassRule>,
     /// Requirements that the suite does not meet. A case with any can't run.
     pub unmet: Vec<String>,
@@ -231,7 +230,7 @@ pub struct ShippedEvalSet {
     pub level: Option<Level>,
     /// Additional checks on the transcript.
     pub checks: Vec<Arc<Check>>,
-    /// How many of a case's trials must pass.
+    /// The pass rule of each case.
     pub pass: Option<PassRule>,
 }
 

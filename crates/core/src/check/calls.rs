@@ -39,7 +39,7 @@ pub(super) fn evaluate(
 struct FitMatrix<'a> {
     entries: &'a [ToolMatcher],
     calls: Vec<ObservedToolCall<'a>>,
-    /// For each entry and call; `None` if they do not fit.
+    /// The match of each entry and call; `None` if there is none.
     fits: Vec<Vec<Option<Certainty>>>,
 }
 

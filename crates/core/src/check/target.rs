@@ -53,7 +53,7 @@ pub struct OrderEntry {
     pub name: String,
 }
 
-/// What an [`OrderEntry`] calls.
+/// The type of call of an [`OrderEntry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum OrderKind {
     Tool,

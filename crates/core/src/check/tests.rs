@@ -1,4 +1,4 @@
-//! Every check where it passes, where it fails and why, and where it can't tell.
+//! For every check: when it passes, when and why it fails, and when it is unknown.
 
 mod calls;
 mod fits;

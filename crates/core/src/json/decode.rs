@@ -1,7 +1,7 @@
 //! Parses JSON without loss and without ambiguity.
 //!
 //! JSON strings may contain half of a surrogate pair, which Rust strings can't: a private-use character
-//! stands for it, so that nothing is lost and the rest can be read. A key that appears twice is an
+//! replaces it, so that nothing is lost and the rest can be read. A duplicate key is an
 //! error: implementations disagree on which of the two counts.
 
 use std::borrow::Cow;

@@ -15,9 +15,9 @@ pub(super) struct Conversation<'r> {
     names: ToolNaming,
     /// The number of the model's turn, from one.
     pub(super) turn: usize,
-    /// What the user said first.
+    /// The first user message.
     pub(super) prompt: Option<&'r str>,
-    /// What the user said last.
+    /// The last user message.
     pub(super) user: Option<&'r str>,
     pub(super) results: Vec<&'r ToolResult>,
     /// Those of the latest round.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::model::{Arguments, ModelMessage, ModelRequest, Turn};
 
-/// Of what goes in.
+/// The estimated input tokens.
 pub(super) fn input(request: &ModelRequest) -> u64 {
     let system = request.system.as_ref().map_or(0, String::len);
     let messages: usize = request.messages.iter().map(message).sum();
@@ -16,7 +16,7 @@ pub(super) fn input(request: &ModelRequest) -> u64 {
     tokens(system + messages + tools.sum::<usize>())
 }
 
-/// Of what comes out.
+/// The estimated output tokens.
 pub(super) fn output(turn: &Turn) -> u64 {
     tokens(said(turn))
 }

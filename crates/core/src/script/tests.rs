@@ -1,4 +1,4 @@
-//! What rules make of questions, by tables, and that no question and no script makes them panic.
+//! Tables of requests and the replies of rules; no request and no script causes a panic.
 
 use std::cell::RefCell;
 

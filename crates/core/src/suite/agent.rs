@@ -80,7 +80,7 @@ pub struct Commands {
     /// The command, for a shell.
     pub run_prompt: String,
     pub mcp_server: Option<String>,
-    /// For each allowed tool.
+    /// The arguments for each allowed tool.
     pub allowed_tools: Option<String>,
     /// The separator between allowed tools.
     pub separator: String,

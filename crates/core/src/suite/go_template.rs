@@ -76,7 +76,6 @@ pub enum TextOrigin {
 pub struct RenderedPiece {
     /// The text, without the quotes of `%q`.
     pub text: String,
-    /// Where it comes from.
     pub origin: TextOrigin,
     /// Whether the template quotes it with `%q`. The author's own texts have their quotes already.
     pub quoted: bool,

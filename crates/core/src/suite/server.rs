@@ -18,7 +18,6 @@ use crate::problem::{Code, Problem, Problems, WithSpan};
 pub struct Server {
     /// The name that checks and steps use.
     pub name: String,
-    /// How it is reached.
     #[serde(flatten)]
     pub transport: Transport,
     /// The tools that an agent may use without permission.
@@ -28,7 +27,7 @@ pub struct Server {
     pub written: String,
 }
 
-/// How a server is reached.
+/// The transport of a server, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Transport {

@@ -25,7 +25,7 @@ pub struct Step {
     pub action: Action,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
@@ -49,19 +49,17 @@ pub enum Action {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScriptStep {
-    /// Where its text is.
     pub source: ScriptSource,
     /// The folder it runs in.
     pub folder: PathBuf,
     pub env: BTreeMap<String, Template>,
-    /// How long it may take.
     #[serde(serialize_with = "super::serialize_duration")]
     pub timeout: Duration,
     /// Whether the trial continues if it fails.
     pub continue_on_error: bool,
 }
 
-/// Where a script's text is.
+/// The location of a script's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ScriptSource {
@@ -77,7 +75,6 @@ pub struct HttpStep {
     pub method: String,
     pub headers: BTreeMap<String, Template>,
     pub body: Option<HttpBody>,
-    /// How long it may take.
     #[serde(serialize_with = "super::serialize_optional_duration")]
     pub timeout: Option<Duration>,
     /// The status code that is expected.

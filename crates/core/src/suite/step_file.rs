@@ -23,11 +23,10 @@ pub struct StepFile {
     pub id: Option<WithSpan<String>>,
     /// Its type, as written: `script`, `k8s.create`.
     pub kind: WithSpan<String>,
-    /// What it does.
     pub body: StepBody,
 }
 
-/// What a step does, as it is written.
+/// The value of a step, by its type.
 #[derive(Debug, Clone)]
 pub enum StepBody {
     /// Runs a script.

@@ -26,13 +26,13 @@ pub enum TemplatePart {
     Reference(Reference),
 }
 
-/// What a template refers to.
+/// A reference in a template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Reference {
     /// The agent's final answer.
     AgentOutput,
-    /// What the agent was asked.
+    /// The prompt of the agent.
     AgentPrompt,
     /// Eight letters and digits, the same throughout a trial.
     RandomId,

@@ -1,8 +1,8 @@
-//! Which calls an entry takes: arguments, results, errors, durations.
+//! Matching of calls and entries: arguments, results, errors, durations.
 
 use super::*;
 
-/// What `toolsUsed` with this one entry says of this one call.
+/// The verdict of `toolsUsed` with one entry on one call.
 #[track_caller]
 fn check_fit(entry: ToolMatcher, call: &Call, expected: &str) {
     let label = entry.to_string();

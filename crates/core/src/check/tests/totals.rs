@@ -1,4 +1,4 @@
-//! How many calls there were, and whether one was repeated.
+//! Checks on the number of calls and on repeated calls.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What was used, must not be used, and how often.
+//! Checks on what was used, how often, and what must not be used.
 
 use super::*;
 

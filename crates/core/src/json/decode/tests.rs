@@ -1,4 +1,4 @@
-//! What no Rust string can hold, and what can be read in two ways.
+//! Lone surrogates, which Rust strings can't hold, and ambiguous JSON.
 
 use serde_json::json;
 

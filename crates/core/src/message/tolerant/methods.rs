@@ -9,7 +9,7 @@ use crate::transcript::CallKind;
 /// Replaces every character outside ASCII.
 const OTHER: u8 = 0xff;
 
-/// Which calling methods are named in a text.
+/// The calling methods that a text names.
 #[derive(Debug)]
 pub(super) struct Methods {
     /// As readers see it that drop control characters after escapes are undone, or before.

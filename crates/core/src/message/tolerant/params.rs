@@ -18,7 +18,7 @@ pub(crate) struct CallParts {
     pub(crate) unclear_arguments: Option<String>,
 }
 
-/// What the parameters of a call name, if all implementations agree.
+/// The parts of a call's parameters on which all implementations agree.
 pub(crate) fn call_parts(kind: CallKind, params: Option<&RawValue>) -> CallParts {
     let Some(params) = params else {
         return CallParts {

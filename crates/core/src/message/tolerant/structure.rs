@@ -91,7 +91,7 @@ impl Candidate {
     }
 }
 
-/// What a container is.
+/// The role of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ContainerRole {
     /// A list in which messages may stand.

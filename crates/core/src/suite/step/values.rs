@@ -64,7 +64,7 @@ pub enum FillError {
         /// The name of the output.
         output: String,
         known: Vec<String>,
-        /// What may have been meant.
+        /// A suggestion for the user.
         hint: Option<String>,
     },
     /// A pattern that matches every string after its templates are filled in.
@@ -75,7 +75,6 @@ pub enum FillError {
     Pattern {
         /// The pattern, filled in.
         pattern: String,
-        /// What is wrong with it.
         source: PatternError,
     },
 }
