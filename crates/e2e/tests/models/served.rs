@@ -485,7 +485,8 @@ async fn what_the_script_does_not_know_is_a_clear_error() {
             .unwrap_err();
         assert!(matches!(error, ModelError::Rejected { .. }), "{error:?}");
         let error = error.to_string();
-        let expected = "no rule matches: turn 1, 0 tool results so far, available tools: `ev__echo`";
+        let expected =
+            "no rule matches: turn 1, 0 tool results so far, available tools: `ev__echo`";
         assert!(
             error.contains("the script has no answer") && error.ends_with(expected),
             "{error}"

@@ -149,7 +149,11 @@ async fn the_response_is_what_is_expected_or_not() {
     let wrong = stage
         .verify(check("/text", None, Some(equals("id", &json!(7)))))
         .await;
-    fails(&wrong, Blame::Agent, "is not JSON, so it has no fields: `pong`");
+    fails(
+        &wrong,
+        Blame::Agent,
+        "is not JSON, so it has no fields: `pong`",
+    );
     stage.close().await;
 }
 

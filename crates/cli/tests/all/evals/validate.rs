@@ -52,7 +52,7 @@ fn e36_a_valid_file_may_have_warnings_unless_it_must_not() {
     let output = validate(text, &[]);
     assert_eq!(output.code, Some(0), "{output}");
     assert!(
-        output.stdout.contains("looks like it holds a GitHub token"),
+        output.stdout.contains("seems to contain a GitHub token"),
         "{output}"
     );
     assert!(
