@@ -1,7 +1,7 @@
-//! Who goes with whom: one-to-one assignments between two numbered rows.
+//! One-to-one assignments between two numbered rows (bipartite matching).
 //!
-//! Knows nothing of what is assigned. Both searches give, for each on the left, its partner on
-//! the right, and as many partners as there can be. Neither recurses, so size costs no stack.
+//! Independent of what is assigned. Both searches return, for each item on the left, its partner on
+//! the right, with as many pairs as possible. Neither recurses.
 
 mod bits;
 #[cfg(test)]
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use self::bits::{BitMatrix, BitRow};
 
-/// A largest assignment in any order. `accepts` is asked once for each pair.
+/// A largest assignment in any order. It calls `accepts` once for each pair.
 pub fn maximum_matching(
     left: usize,
     right: usize,
@@ -60,7 +60,7 @@ impl Search {
         self.open = unvisited;
     }
 
-    /// Walks back from a free one on the right and gives everyone on the way a new partner.
+    /// Follows the path back from a free item on the right, and reassigns each pair on it.
     fn hand_over(&mut self, free: usize, reached_from: &[Option<usize>]) {
         self.free.clear(free);
         let mut next = Some(free);
@@ -75,7 +75,7 @@ impl Search {
 }
 
 /// A largest assignment in which partners come in the same order on both sides.
-/// `accepts` is asked once for each pair.
+/// It calls `accepts` once for each pair.
 pub fn in_order(
     left: usize,
     right: usize,

@@ -1,7 +1,7 @@
-//! The agents that need no file: every one that Proctor knows, with its names, program and variables, once.
+//! The built-in agents, with their names, programs and environment variables.
 //!
-//! Its main type is [`BuiltinAgent`]. A new agent is a variant and a row of its facts here, and a
-//! module in `run::external` that starts it and reads what it says.
+//! Its main type is [`BuiltinAgent`]. A new agent needs a variant and a row of data here, and a
+//! module in `run::external` that starts it and reads its output.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::provider::Provider;
 
-/// An agent that Proctor knows.
+/// An agent that needs no agent file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BuiltinAgent {
     /// Claude Code's command line.
@@ -20,19 +20,14 @@ pub enum BuiltinAgent {
     LlmAgent,
     /// An old name of [`BuiltinAgent::LlmAgent`] on an OpenAI model.
     OpenaiAcp,
-    /// Codex's command line.
     Codex,
-    /// Copilot's command line.
     Copilot,
     /// Claude Code over ACP.
     ClaudeAcp,
-    /// Codex over ACP.
     CodexAcp,
     /// Gemini CLI over ACP.
     Gemini,
-    /// opencode over ACP.
     Opencode,
-    /// goose over ACP.
     Goose,
 }
 
@@ -41,9 +36,9 @@ pub enum BuiltinAgent {
 pub enum Protocol {
     /// In Proctor's own loop, without a program.
     InProcess,
-    /// By the command line that its vendor gives it.
+    /// As a program with the vendor's own command line.
     Cli,
-    /// By the Agent Client Protocol.
+    /// As a program that speaks the Agent Client Protocol.
     Acp,
 }
 
@@ -56,8 +51,8 @@ pub struct AgentProgram {
     pub install: &'static str,
 }
 
-/// What is known of an agent.
-struct Facts {
+/// The data of an agent.
+struct AgentInfo {
     name: &'static str,
     protocol: Protocol,
     program: Option<AgentProgram>,
@@ -81,10 +76,10 @@ impl BuiltinAgent {
         Self::Goose,
     ];
 
-    /// What stands before an agent's name in the `type` of an eval file.
+    /// The prefix of a built-in agent's name in the `type` of an eval file.
     pub const PREFIX: &str = "builtin.";
 
-    const fn facts(self) -> Facts {
+    const fn info(self) -> AgentInfo {
         match self {
             Self::ClaudeCode => cli(
                 "claude-code",
@@ -181,7 +176,7 @@ impl BuiltinAgent {
 
     /// The name in agent files, on the command line and in reports.
     pub const fn name(self) -> &'static str {
-        self.facts().name
+        self.info().name
     }
 
     /// The `type` of an eval file's agent, such as `builtin.claude-code`.
@@ -191,12 +186,12 @@ impl BuiltinAgent {
 
     /// How Proctor runs it.
     pub const fn protocol(self) -> Protocol {
-        self.facts().protocol
+        self.info().protocol
     }
 
     /// Its program; `None` for Proctor's own loop.
     pub const fn program(self) -> Option<AgentProgram> {
-        self.facts().program
+        self.info().program
     }
 
     /// The word that starts it: its program, or its own name where no program is started.
@@ -204,9 +199,9 @@ impl BuiltinAgent {
         self.program().map_or(self.name(), |program| program.name)
     }
 
-    /// The user's variables from which the program reads its keys and where its model is.
+    /// The environment variables from which the program reads its API keys and base URLs.
     pub const fn variables(self) -> &'static [&'static str] {
-        self.facts().variables
+        self.info().variables
     }
 
     /// Whether it can't run without a model's name: the agents in Proctor's own loop.
@@ -216,7 +211,7 @@ impl BuiltinAgent {
 
     /// The provider of a model that is named without one.
     pub const fn default_provider(self) -> Option<Provider> {
-        self.facts().default_provider
+        self.info().default_provider
     }
 
     /// The page and section that describe it, below `docs/`.
@@ -243,8 +238,8 @@ impl BuiltinAgent {
     }
 }
 
-const fn in_process(name: &'static str, default_provider: Option<Provider>) -> Facts {
-    Facts {
+const fn in_process(name: &'static str, default_provider: Option<Provider>) -> AgentInfo {
+    AgentInfo {
         name,
         protocol: Protocol::InProcess,
         program: None,
@@ -258,8 +253,8 @@ const fn cli(
     program: &'static str,
     install: &'static str,
     variables: &'static [&'static str],
-) -> Facts {
-    Facts {
+) -> AgentInfo {
+    AgentInfo {
         name,
         protocol: Protocol::Cli,
         program: Some(AgentProgram {
@@ -276,8 +271,8 @@ const fn acp(
     program: &'static str,
     install: &'static str,
     variables: &'static [&'static str],
-) -> Facts {
-    Facts {
+) -> AgentInfo {
+    AgentInfo {
         protocol: Protocol::Acp,
         ..cli(name, program, install, variables)
     }

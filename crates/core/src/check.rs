@@ -1,7 +1,7 @@
-//! What must hold for a transcript, and whether it does.
+//! Checks on a transcript, and their evaluation.
 //!
-//! Its main type is [`Check`]. Every answer is three-valued: what the record does not tell can
-//! neither pass nor fail, and a check with nothing to look for is unknown, never a pass.
+//! Its main type is [`Check`]. A verdict has three values: if the record lacks the proof, a check can
+//! neither pass nor fail, and an empty check is unknown, never a pass.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -26,7 +26,7 @@ pub use self::target::{NameMatcher, OrderEntry, OrderKind, SkillMatcher, Times, 
 use crate::transcript::{CallKind, Transcript, UnreadMessage};
 use crate::verdict::Verdict;
 
-/// One thing that must hold.
+/// One condition on a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Check {
     /// Every entry was called as often as it says.
@@ -35,9 +35,9 @@ pub enum Check {
     RequireAny(Vec<ToolMatcher>),
     /// No entry was called as often as it says.
     ToolsNotUsed(Vec<ToolMatcher>),
-    /// There were at least so many tool calls.
+    /// There were at least this many tool calls.
     MinToolCalls(u64),
-    /// There were at most so many tool calls.
+    /// There were at most this many tool calls.
     MaxToolCalls(u64),
     /// Every entry was read.
     ResourcesRead(Vec<NameMatcher>),
@@ -47,16 +47,14 @@ pub enum Check {
     PromptsUsed(Vec<NameMatcher>),
     /// No entry was used.
     PromptsNotUsed(Vec<NameMatcher>),
-    /// The entries were called in this order, whatever came between.
+    /// The entries were called in this order. Other calls may come between them.
     CallOrder(Vec<OrderEntry>),
     /// No tool was called twice with the same arguments.
     NoDuplicateCalls,
     /// The tool calls were these, one for one. An entry stands for as many calls as its
     /// `times.min` says, one by default; `times.max` allows more of them in [`CallsMode::Exact`].
     Calls {
-        /// What else there may be.
         mode: CallsMode,
-        /// The expected calls.
         list: Vec<ToolMatcher>,
     },
     /// Every entry was loaded.
@@ -65,14 +63,14 @@ pub enum Check {
     SkillsNotLoaded(Vec<SkillMatcher>),
 }
 
-/// How strictly [`Check::Calls`] takes its list.
+/// How the calls must correspond to the list of [`Check::Calls`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum CallsMode {
     /// In any order, among other calls.
     Contains,
     /// In this order, among other calls.
     InOrder,
-    /// In this order, and nothing else.
+    /// In this order, without other calls.
     Exact,
 }
 
@@ -87,12 +85,11 @@ impl CallsMode {
     }
 }
 
-/// A check's answer, with the calls that decide it.
+/// The verdict of a check, with the calls that decide it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// The answer.
     pub verdict: Verdict,
-    /// What satisfies the check, or offends it, or comes nearest: `seq` numbers, ascending.
+    /// The calls that satisfy or violate the check, or come nearest: `seq` numbers, ascending.
     pub evidence: Vec<u64>,
 }
 
@@ -117,7 +114,7 @@ impl Check {
         }
     }
 
-    /// What the check asks for, entry by entry, for people.
+    /// A description of each entry, for reports.
     pub fn details(&self) -> Vec<String> {
         fn each<T: ToString>(entries: &[T]) -> Vec<String> {
             entries.iter().map(ToString::to_string).collect()
@@ -140,8 +137,8 @@ impl Check {
         }
     }
 
-    /// Everything that the check names exactly, in order: what a server that does not have it could
-    /// never be asked for.
+    /// All exact names in the check, in order. Before a run, Proctor compares them with the names
+    /// that the servers list.
     pub fn exact_names(&self) -> Vec<OrderEntry> {
         fn exact<'a>(
             kind: OrderKind,
@@ -294,12 +291,12 @@ impl Check {
             Self::NoDuplicateCalls => duplicates::evaluate(transcript),
             Self::Calls { mode, list } => calls::evaluate(*mode, list, transcript),
             Self::SkillsLoaded(entries) => usage::skills(entries, transcript)
-                .map_or_else(CheckResult::silent_about_skills, |census| {
-                    usage::all(&census)
+                .map_or_else(CheckResult::silent_about_skills, |counts| {
+                    usage::all(&counts)
                 }),
             Self::SkillsNotLoaded(entries) => usage::skills(entries, transcript)
-                .map_or_else(CheckResult::silent_about_skills, |census| {
-                    usage::none(&census)
+                .map_or_else(CheckResult::silent_about_skills, |counts| {
+                    usage::none(&counts)
                 }),
         }
     }
@@ -333,6 +330,9 @@ impl CheckResult {
     }
 
     fn silent_about_skills() -> Self {
-        Self::unknown("the agent does not tell which skills it loads", Vec::new())
+        Self::unknown(
+            "this agent does not report which skills it loads",
+            Vec::new(),
+        )
     }
 }

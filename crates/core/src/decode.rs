@@ -1,8 +1,8 @@
-//! From a tree to typed values, with every problem on the way.
+//! Decodes a tree into typed values, and reports every problem.
 //!
 //! Its main trait is [`Decode`]. One declaration, `record!`, gives a file format's struct, its
 //! decoder and its JSON Schema, so that what an editor accepts is what the loader accepts.
-//! Knows nothing of any particular file format.
+//! Independent of any particular file format.
 
 use std::cell::{Cell, RefCell};
 
@@ -18,18 +18,17 @@ pub use values::{
     LooseText, NonEmpty, OptionalNonEmpty, PositiveInteger, RequiredKey, StrictKeys, Table,
 };
 
-/// The text that is being decoded, and what is wrong with it.
+/// The text that is being decoded, and the problems found in it.
 pub struct Context<'a> {
-    /// The text.
     pub source: SourceText,
     problems: &'a RefCell<Problems>,
-    /// Whether what is decoded at the moment decides a verdict.
+    /// Whether the value that is being decoded decides a verdict.
     deciding: Cell<bool>,
     deciding_keys: &'static [&'static [&'static str]],
 }
 
 impl<'a> Context<'a> {
-    /// Problems of `source` go to `problems`.
+    /// A context that adds the problems of `source` to `problems`.
     pub fn new(source: SourceText, problems: &'a RefCell<Problems>) -> Self {
         Self {
             source,
@@ -47,7 +46,7 @@ impl<'a> Context<'a> {
         self
     }
 
-    /// Decodes something that decides a verdict: unknown keys inside are errors.
+    /// Decodes a value that decides a verdict: unknown keys inside are errors.
     pub fn deciding<T>(&self, decode: impl FnOnce() -> T) -> T {
         let outer = self.deciding.replace(true);
         let decoded = decode();
@@ -62,7 +61,7 @@ impl<'a> Context<'a> {
             .push(problem.at(&self.source, span));
     }
 
-    /// Reports a problem that is of no place in this text.
+    /// Reports a problem that has no place in this text.
     pub fn report_elsewhere(&self, problem: Problem) {
         self.problems.borrow_mut().push(problem);
     }
@@ -109,14 +108,14 @@ impl<'a> Context<'a> {
         }
         let hint = match near {
             None if is_misplaced && !self.deciding.get() => Some(format!(
-                "`{key}` is not read here, so it would check nothing"
+                "`{key}` has no effect here and would check nothing"
             )),
             _ => nearest_hint(key, names()),
         };
         problem.maybe_hint(hint)
     }
 
-    /// Checks that at least one of some keys has a value, and gives those that do.
+    /// Checks that at least one of some keys has a value, and returns those that do.
     pub fn require_any<'k>(&self, node: &Node, keys: &[&'k str]) -> Vec<&'k str> {
         let has_value = |key: &&str| node.get(key).is_some_and(|value| !value.is_null());
         let given: Vec<&str> = keys.iter().copied().filter(has_value).collect();
@@ -127,7 +126,7 @@ impl<'a> Context<'a> {
         given
     }
 
-    /// Checks that just one of some keys has a value.
+    /// Checks that exactly one of some keys has a value.
     pub fn require_exactly_one(&self, node: &Node, keys: &[&str]) {
         let given = self.require_any(node, keys);
         match given[..] {
@@ -136,14 +135,14 @@ impl<'a> Context<'a> {
                 key_span(node, second),
                 Problem::error(
                     Code::Conflict,
-                    format!("only one of {} can be given", listed(given.iter().copied())),
+                    format!("only one of {} is allowed", listed(given.iter().copied())),
                 ),
             ),
         }
     }
 }
 
-/// Where a key of a map stands.
+/// The place of a key of a map.
 pub fn key_span(node: &Node, key: &str) -> Span {
     match &node.data {
         NodeValue::Mapping(entries) => entries
@@ -159,21 +158,21 @@ pub type Definitions = Map<String, Value>;
 
 /// A type that a file can hold.
 pub trait Decode: Sized {
-    /// Whether what it holds decides a verdict.
+    /// Whether values of this type decide a verdict.
     const DECIDES: bool = false;
 
     /// The keys of a record.
     const KEYS: &'static [&'static str] = &[];
 
-    /// Reads the value. What is wrong is reported; `None` means that there is no value to go on with.
+    /// Decodes the value and reports its problems. `None` means that there is no usable value.
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self>;
 
-    /// What stands for an absent key; `None` if the key is required.
+    /// The value of an absent key; `None` if the key is required.
     fn absent() -> Option<Self> {
         None
     }
 
-    /// What is left when the key is required and absent, or its value is wrong.
+    /// The placeholder for a required key that is absent or has an invalid value.
     fn hole() -> Option<Self> {
         Self::absent()
     }
@@ -182,7 +181,7 @@ pub trait Decode: Sized {
     fn schema(definitions: &mut Definitions) -> Value;
 }
 
-/// Reads one of some words.
+/// Decodes one of several known words.
 pub fn decode_word<T: Copy>(node: &Node, cx: &Context<'_>, words: &[(&str, T)]) -> Option<T> {
     let Some(text) = node.as_str() else {
         let expected = listed(words.iter().map(|(word, _)| *word));
@@ -197,7 +196,7 @@ pub fn decode_word<T: Copy>(node: &Node, cx: &Context<'_>, words: &[(&str, T)]) 
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known: {}", listed(known())),
     };
-    let message = format!("`{text}` is not a value of this key");
+    let message = format!("invalid value `{text}`");
     cx.report(node.span, Problem::error(Code::Value, message).hint(hint));
     None
 }
@@ -308,7 +307,7 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// Adds a record to the definitions, once, and gives the reference to it.
+/// Adds a record to the definitions, once, and returns the reference to it.
 pub fn record_schema(
     definitions: &mut Definitions,
     name: &str,
@@ -346,7 +345,7 @@ pub fn record_schema(
     reference
 }
 
-/// One, or at least one, of the keys has a value; `null` counts as none.
+/// The schema for "exactly one" or "at least one" of the keys. `null` does not count as a value.
 fn choice(how: &str, keys: &[&str]) -> Value {
     let given =
         |key: &&str| json!({"required": [key], "properties": {*key: {"not": {"type": "null"}}}});

@@ -1,8 +1,8 @@
-//! A YAML or JSON text as a tree that knows its places.
+//! Parses YAML or JSON into a tree that knows the place of each value.
 //!
 //! Its main type is [`Node`]. Whatever the text, building the tree takes bounded time and memory
 //! and never panics: depth, nodes and the growth through aliases are limited, and nothing here
-//! recurses on input before its depth was checked. Knows nothing of the file formats.
+//! recurses on input before its depth was checked. Independent of the file formats.
 
 use saphyr_parser::{Event, Parser, ScanError};
 use serde_json::{Map, Number, Value};
@@ -15,27 +15,25 @@ pub mod yaml;
 
 use build::{Builder, too_deep};
 
-/// How large a file may be.
+/// The maximum size of a file in bytes.
 pub const MAX_BYTES: u64 = 8 << 20;
-/// How deep lists and maps may nest.
+/// The maximum depth of nested lists and maps.
 pub const MAX_DEPTH: usize = 100;
-/// How many values a file may hold, aliases expanded.
+/// The maximum number of values in a file, with aliases expanded.
 pub const MAX_NODES: usize = 200_000;
 
-/// How many separators a file may hold. The parser reads a whole `[…]` or `{…}` before it says
-/// that there is one, so that counting values would come too late.
+/// The maximum number of separators in a file. The parser reads a whole `[…]` or `{…}` before it reports
+/// it, so counting values would come too late.
 const MAX_SEPARATORS: usize = 2 * MAX_NODES;
 
-/// A value and where it was written.
+/// A value and its place in the text.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Where it stands.
     pub span: Span,
-    /// The value.
     pub data: NodeValue,
 }
 
-/// What a [`Node`] holds.
+/// The value of a [`Node`].
 #[derive(Debug, Clone)]
 pub enum NodeValue {
     /// Nothing, `~` or `null`.
@@ -44,9 +42,7 @@ pub enum NodeValue {
     Bool(bool),
     /// A number, and the way it was written.
     Number(Number, String),
-    /// A text.
     String(String),
-    /// A list.
     Sequence(Vec<Node>),
     /// A map, in the order of its keys in the text.
     Mapping(Vec<MapEntry>),
@@ -55,11 +51,9 @@ pub enum NodeValue {
 /// A key of a map and its value.
 #[derive(Debug, Clone)]
 pub struct MapEntry {
-    /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// The place of the key.
     pub key_span: Span,
-    /// Its value.
     pub value: Node,
 }
 
@@ -85,7 +79,7 @@ impl Node {
         matches!(self.data, NodeValue::Null)
     }
 
-    /// The same value without its places.
+    /// Converts the value to JSON, without places.
     pub fn to_json(&self) -> Value {
         match &self.data {
             NodeValue::Null => Value::Null,
@@ -102,16 +96,16 @@ impl Node {
         }
     }
 
-    /// What it is, in a word and with the value where that is short: `the number 5`.
+    /// Describes the value for messages, such as `the number 5`. Only short values are included.
     pub fn describe(&self) -> String {
         match &self.data {
             NodeValue::Null => "nothing".to_owned(),
             NodeValue::Bool(value) => format!("`{value}`"),
             NodeValue::Number(_, raw) => format!("the number `{raw}`"),
             NodeValue::String(text) if text.chars().count() <= 40 && !text.contains('\n') => {
-                format!("the text `{text}`")
+                format!("the string `{text}`")
             }
-            NodeValue::String(_) => "a text".to_owned(),
+            NodeValue::String(_) => "a string".to_owned(),
             NodeValue::Sequence(_) => "a list".to_owned(),
             NodeValue::Mapping(_) => "a map".to_owned(),
         }
@@ -136,7 +130,7 @@ impl Node {
     }
 }
 
-/// The documents of a text: the first is the one that counts.
+/// The first document of a text, and whether there is a second.
 #[derive(Debug)]
 pub struct Document {
     /// The first document; [`NodeValue::Null`] if the text is empty.
@@ -145,8 +139,8 @@ pub struct Document {
     pub second: Option<Span>,
 }
 
-/// Builds the tree of a text. Without a tree there is at least one error among the problems; with
-/// one there may be.
+/// Builds the tree of a text. If it returns `None`, it has reported at least one error; otherwise
+/// it may have reported some too.
 pub fn parse(source: &SourceText, problems: &mut Problems) -> Option<Document> {
     let is_separator = |b: &u8| b",:[]{}".contains(b);
     let separators = source.text().bytes().filter(|b| is_separator(b)).count();
@@ -225,15 +219,15 @@ fn syntax_problem(error: &ScanError, source: &SourceText) -> Problem {
         return too_deep().at(source, span);
     }
     let hint = if info.contains("tab") {
-        Some("YAML does not allow tabs in the indentation; use spaces")
+        Some("YAML does not allow tabs in indentation; use spaces")
     } else if info.contains("mapping values are not allowed") {
-        Some("quote a text that contains `: `")
+        Some("quote strings that contain `: `")
     } else if info.contains("unknown anchor") {
         Some("declare it before its first use: `&name value`")
     } else {
         None
     };
-    Problem::error(Code::Syntax, format!("not valid YAML: {info}"))
+    Problem::error(Code::Syntax, format!("invalid YAML: {info}"))
         .at(source, span)
         .maybe_hint(hint.map(str::to_owned))
 }

@@ -1,24 +1,23 @@
-//! Durations as suites write them: Go style, `30s`, `1h30m`, `250ms`.
+//! Durations in suites, in Go style: `30s`, `1h30m`, `250ms`.
 
 use std::time::Duration;
 
 /// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// There is nothing.
     #[error("a duration can't be empty")]
     Empty,
     /// It is below zero.
     #[error("a duration can't be negative")]
     Negative,
     /// A number stands alone.
-    #[error("`{0}` has no unit")]
+    #[error("`{0}` has no time unit")]
     NoUnit(String),
-    /// The unit is none of Go's.
-    #[error("`{0}` is not a unit of time")]
+    /// The unit is unknown.
+    #[error("unknown time unit `{0}`")]
     UnknownUnit(String),
     /// A number was expected.
-    #[error("`{0}` is not a duration")]
+    #[error("invalid duration `{0}`")]
     NotANumber(String),
     /// More than can be counted.
     #[error("the duration is too long")]
@@ -36,7 +35,6 @@ const UNITS: [(&str, u128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Reads a duration.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     if text.starts_with('-') {
         return Err(DurationError::Negative);
@@ -83,7 +81,7 @@ pub fn render(duration: Duration) -> String {
     out
 }
 
-/// Writes a measured duration, as exactly as anybody wants to read it: `252µs`, `3.4ms`, `1.5s`.
+/// Writes a measured duration with two significant digits: `252µs`, `3.4ms`, `1.5s`.
 pub fn brief(duration: Duration) -> String {
     let (unit, size, limit) = match duration.as_nanos() {
         0..1_000_000 => ("µs", 1_000, 1_000_000),
@@ -180,20 +178,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_says_why() {
+    fn invalid_durations_are_explained() {
         let check = |text: &str, message: &str| {
             assert_eq!(parse(text).unwrap_err().to_string(), message, "{text}");
         };
         check("", "a duration can't be empty");
-        check("30", "`30` has no unit");
-        check("1h30", "`1h30` has no unit");
+        check("30", "`30` has no time unit");
+        check("1h30", "`1h30` has no time unit");
         check("-5s", "a duration can't be negative");
-        check("5 minutes", "`minutes` is not a unit of time");
-        check("5d", "`d` is not a unit of time");
-        check("5min", "`min` is not a unit of time");
-        check("soon", "`soon` is not a duration");
-        check("1.2.3s", "`1.2.3s` is not a duration");
-        check(".s", "`.s` is not a duration");
+        check("5 minutes", "unknown time unit `minutes`");
+        check("5d", "unknown time unit `d`");
+        check("5min", "unknown time unit `min`");
+        check("soon", "invalid duration `soon`");
+        check("1.2.3s", "invalid duration `1.2.3s`");
+        check(".s", "invalid duration `.s`");
         check("9999999999999h", "the duration is too long");
         check(
             "99999999999999999999999999999999999999999h",

@@ -1,4 +1,4 @@
-//! What evals that servers ship need besides their data: files of them, and the consent to run them.
+//! Shipped evals: their files, fingerprints of servers, and the consent to run them.
 
 pub mod consent;
 pub mod file;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// How many characters of somebody else's text a message shows.
+/// The maximum number of characters of an external text in a message.
 const CHARS: usize = 240;
 
 /// The text, or its beginning with an ellipsis.

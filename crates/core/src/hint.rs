@@ -1,4 +1,4 @@
-//! What a user probably meant: the nearest of some known words.
+//! Suggestions for mistyped words: the nearest of some known words.
 
 /// The nearest of some known words, as a hint; otherwise the whole list, if it is short.
 pub fn nearest_hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
@@ -12,7 +12,7 @@ pub fn nearest_hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
 
 /// The known word that `word` was most probably meant to be.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Nobody mistypes this much, and the distance takes time in proportion.
+    // Longer words are not typing mistakes, and computing their distance is slow.
     if word.len() > 200 {
         return None;
     }
@@ -23,7 +23,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
             let known = candidate.to_lowercase();
             let distance = strsim::damerau_levenshtein(&lower, &known);
             let near = distance <= (candidate.chars().count() / 3).max(1);
-            // What was cut off says more than letters that happen to be alike.
+            // An abbreviation is a better match than similar letters.
             let cut_off = lower.len() >= 3 && known.starts_with(&lower);
             let short = is_short_for(&lower, &known) || is_short_for(&known, &lower);
             (near || cut_off || short).then_some((!cut_off, !near, distance, candidate))
@@ -32,7 +32,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(.., candidate)| candidate)
 }
 
-/// Whether a word leaves letters of another out: `args` for `arguments`.
+/// Whether a word is another one with letters left out: `args` for `arguments`.
 fn is_short_for(word: &str, whole: &str) -> bool {
     let mut rest = whole.chars();
     let alike = word.chars().zip(whole.chars()).take_while(|(a, b)| a == b);

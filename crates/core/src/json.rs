@@ -1,7 +1,7 @@
 //! JSON compared by value: `1`, `1.0` and `1e0` are one number, whatever its size.
 //!
 //! Numbers keep the digits they were written with, so `==` on [`Value`] compares spelling.
-//! Everything that asks whether two values are the same asks here.
+//! All comparisons of JSON values use this module.
 
 mod decimal;
 mod decode;
@@ -18,13 +18,13 @@ use self::decimal::Decimal;
 pub use self::decode::{decode, has_lone_surrogate, spelled};
 pub use self::repeated::repeats_a_key;
 
-/// How many characters of a value a message shows.
+/// The maximum number of characters of a value in a message.
 const BRIEF_CHARS: usize = 120;
 
-/// What two long strings have in common before they differ, as far as a message shows it.
+/// The number of equal characters that a message shows before the difference of two long strings.
 const SHARED_CHARS: usize = 20;
 
-/// Whether two values are the same: key order and the spelling of numbers do not matter.
+/// Whether two values are equal: key order and the spelling of numbers do not matter.
 pub fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare_numbers(a, b).is_eq(),
@@ -136,7 +136,7 @@ pub fn brief_pair(a: &Value, b: &Value) -> (String, String) {
     (brief(a), brief(b))
 }
 
-/// Stops writing when a message is full, so that a huge value costs no more than a small one.
+/// Stops at the maximum length, so that a huge value costs no more than a small one.
 #[derive(Default)]
 struct BoundedWriter {
     text: String,

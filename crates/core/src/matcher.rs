@@ -1,8 +1,8 @@
-//! What a JSON value must look like: written as JSON, compiled once, asked many times.
+//! Matchers: patterns for JSON values, written as JSON and compiled once.
 //!
-//! Its main type is [`Matcher`]. A plain object asks for its own keys at every depth, an array
+//! Its main type is [`Matcher`]. A plain object requires its own keys at every depth, an array
 //! for its elements one by one, a scalar for an equal one; keys that start with `$` are operators.
-//! Absent is not `null`: only `$exists` and `$not` can accept a value that is not there.
+//! Absent is not `null`: only `$exists` and `$not` can accept an absent value.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -26,7 +26,7 @@ use self::schema::Schema;
 use crate::json;
 use crate::pattern::Pattern;
 
-/// A compiled matcher that remembers how it was written.
+/// A compiled matcher, with its source.
 #[derive(Debug, Clone)]
 pub struct Matcher {
     written: Value,
@@ -43,11 +43,10 @@ impl serde::Serialize for Matcher {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct MatcherError {
-    /// The way to the offending place inside the written value.
+    /// The path to the mistake inside the source.
     pub path: Vec<PathStep>,
-    /// What is wrong there.
     pub message: String,
-    /// What to write instead.
+    /// A suggestion for the user.
     pub hint: Option<String>,
 }
 
@@ -60,17 +59,17 @@ pub enum PathStep {
     Index(usize),
 }
 
-/// Where and how a value differs from what was asked for.
+/// Where and how a value differs from the matcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueMismatch {
     /// The place inside the value, like `items[2].name`; empty for the value itself.
     pub path: String,
-    /// What was expected and found there.
+    /// The expected and the found value, as text.
     pub reason: String,
 }
 
 impl Matcher {
-    /// Compiles a written matcher, or says everything that is wrong with it.
+    /// Compiles a matcher, or returns all mistakes in it.
     pub fn compile(written: &Value) -> Result<Self, Vec<MatcherError>> {
         Ok(Self {
             written: written.clone(),
@@ -78,25 +77,25 @@ impl Matcher {
         })
     }
 
-    /// The matcher as it was written.
+    /// The source of the matcher.
     pub fn written(&self) -> &Value {
         &self.written
     }
 
-    /// Whether a value matches; `None` is one that is not there.
+    /// Whether a value matches; `None` is an absent value.
     pub fn evaluate(&self, value: Option<&Value>) -> Result<(), ValueMismatch> {
         evaluate::evaluate(&self.node, value)
     }
 
-    /// Whether the answer depends on a text of the value that holds half of a surrogate pair, which
-    /// readers take for different texts.
+    /// Whether the result depends on a string that contains half of a surrogate pair, which
+    /// parsers read differently.
     pub fn reads_lone_surrogate(&self, value: Option<&Value>) -> bool {
         value.is_some_and(|value| {
             json::has_lone_surrogate(value) && reads::lone_surrogate(&self.node, value)
         })
     }
 
-    /// How much of a value is in the way of a match: 0 for a match, and to rank near misses.
+    /// The number of differences from a match, to rank near misses: 0 for a match.
     pub fn distance(&self, value: Option<&Value>) -> usize {
         distance::distance(&self.node, value)
     }
@@ -106,12 +105,12 @@ impl Matcher {
         reach::can_match_object(&self.node)
     }
 
-    /// Whether anything may match. `false` is certain, `true` is not.
+    /// Whether any value may match. `false` is certain, `true` is not.
     pub fn can_match(&self) -> bool {
         reach::can_match(&self.node)
     }
 
-    /// Whether no JSON object fails to match. `true` is certain, `false` is not.
+    /// Whether every JSON object matches. `true` is certain, `false` is not.
     pub fn matches_every_object(&self) -> bool {
         reach::matches_every_object(&self.node)
     }
@@ -124,7 +123,7 @@ impl PartialEq for Matcher {
 }
 
 impl ValueMismatch {
-    /// The same mismatch, seen from a value that holds this one as `member`.
+    /// The same mismatch, with `member` added before its path.
     #[must_use]
     pub fn under(self, member: &str) -> Self {
         let path = match self.path.chars().next() {
@@ -145,16 +144,13 @@ impl fmt::Display for ValueMismatch {
     }
 }
 
-/// What a matcher asks of one value.
+/// The condition on one value.
 #[derive(Debug, Clone)]
 enum MatcherNode {
-    /// To be equal.
     Literal(Value),
-    /// To be an object with members that match.
     Object(Vec<(String, MatcherNode)>),
-    /// To be an array of this length with elements that match.
+    /// An array of the same length with elements that match.
     Array(Vec<MatcherNode>),
-    /// To satisfy every operator.
     All(Vec<Operator>),
 }
 
@@ -176,13 +172,13 @@ enum Operator {
 
 #[derive(Debug, Clone)]
 struct ContainsOperand {
-    /// What a string must have in it; only a string operand asks for that.
+    /// The substring to find; only set if the operand is a string.
     text: Option<String>,
-    /// What an element of an array must match.
+    /// The matcher for an element of an array.
     element: Operand,
 }
 
-/// A matcher inside an operator, with what a message calls it.
+/// A matcher inside an operator, with its short form for messages.
 #[derive(Debug, Clone)]
 struct Operand {
     node: MatcherNode,

@@ -1,7 +1,7 @@
 //! JSON-RPC messages, parsed no further than is needed.
 //!
-//! Its main type is [`Message`]. What is live and what is folded later read the same bytes the same way.
-//! What implementations may read in different ways is for [`tolerant`].
+//! Its main type is [`Message`]. Live connections and the fold of a record read the same bytes the same way.
+//! [`tolerant`] handles messages that implementations may read in different ways.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -19,81 +19,67 @@ use serde_json::value::RawValue;
 
 use crate::json;
 
-/// Why a request is cancelled that did not take too long: whoever asked has gone.
+/// The reason in a cancellation that is not a timeout: the requester has gone.
 pub const UNWANTED: &str = "no longer wanted";
 
-/// How many messages one batch may hold.
+/// The maximum number of messages in a batch.
 const MAX_BATCH: usize = 10_000;
 
-/// How much of an id is kept: it is only compared and shown.
+/// The maximum length of an id that is kept. Ids are only compared and shown.
 const MAX_ID: usize = 256;
 
-/// The parts of a message. What it carries stays text.
+/// The parts of a message. Params, result and error stay unparsed.
 #[derive(Debug, serde::Deserialize)]
 pub struct Message<'a> {
     /// The version of JSON-RPC.
     #[serde(borrow, default)]
     pub jsonrpc: Option<Cow<'a, str>>,
-    /// What an answer names, as it is written.
     #[serde(borrow, default, deserialize_with = "present")]
     pub id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
-    /// What a request or notification carries.
     #[serde(borrow, default, deserialize_with = "present")]
     pub params: Option<&'a RawValue>,
-    /// What an answer carries.
     #[serde(borrow, default, deserialize_with = "present")]
     pub result: Option<&'a RawValue>,
-    /// Why an answer carries nothing.
     #[serde(borrow, default, deserialize_with = "present")]
     pub error: Option<&'a RawValue>,
 }
 
-/// What a message is.
+/// The type of a message.
 #[derive(Debug)]
 pub enum MessageKind<'a> {
-    /// Asks for something.
     Request {
-        /// To be answered with.
         id: Id,
-        /// What is asked for.
         method: &'a str,
     },
-    /// Tells something.
     Notification {
-        /// What is told.
         method: &'a str,
     },
-    /// Answers a request.
     Answer {
-        /// Which.
         id: Id,
     },
-    /// None of these.
     Neither,
 }
 
 /// An id, by its type and value: `1` and `1.0` are one, `1` and `"1"` are two.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Id {
-    /// There is none, or it is `null`.
+    /// The id is absent or `null`.
     Absent,
-    /// It is this.
     Value(String),
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Debug)]
 pub struct MessageParseError {
-    /// Whether they start as a message does.
+    /// Whether the bytes start like a message.
     pub looks_like_json: bool,
-    /// What is wrong.
     pub reason: String,
 }
 
 impl Message<'_> {
-    /// What the message is.
+    /// Classifies the message by its parts.
     pub fn kind(&self) -> MessageKind<'_> {
         let has_answer = self.result.is_some() || self.error.is_some();
         match (&self.method, self.id) {
@@ -109,8 +95,8 @@ impl Message<'_> {
         }
     }
 
-    /// Whether a cancellation says that nobody wants the answer any more, in the words of
-    /// [`UNWANTED`]: who answers all the same has done nothing wrong.
+    /// Whether the reason of a cancellation is [`UNWANTED`]. A server that answers such a request
+    /// anyway does nothing wrong.
     pub fn is_unwanted(&self) -> bool {
         #[derive(serde::Deserialize)]
         struct CancelledParams {
@@ -135,7 +121,7 @@ impl Message<'_> {
 }
 
 impl Id {
-    /// The id that is written so. A progress token is compared in the same way.
+    /// Parses an id. Progress tokens are compared in the same way.
     pub fn of(raw: &RawValue) -> Self {
         if raw.get() == "null" {
             return Self::Absent;
@@ -155,7 +141,7 @@ impl Id {
 
 /// A number without a fraction as people write it; its canonical form is hard to read.
 fn whole_number(value: &Value) -> Option<String> {
-    /// Up to here a float tells every whole number from its neighbours.
+    /// The largest integer up to which floats are exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let digits = value.as_number()?.as_str();
     if let Ok(number) = digits.parse::<i64>() {
@@ -174,8 +160,8 @@ impl fmt::Display for Id {
     }
 }
 
-/// Hands over the message, or each one of a batch. Bytes that are not UTF-8 are read as far as they
-/// can be, and reported all the same.
+/// Passes the message, or each message of a batch, to `take`. Bytes that are not UTF-8 are read as far
+/// as possible, and reported as an error too.
 pub fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), MessageParseError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let first = bytes.trim_ascii_start().first();
@@ -211,7 +197,7 @@ pub fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), Mess
     not_utf8.map_or(Ok(()), Err)
 }
 
-/// The messages of a batch, as many as there may be.
+/// The messages of a batch, up to the maximum.
 struct Batch<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Batch<'a> {
@@ -242,7 +228,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Batch<'a> {
     }
 }
 
-/// A part that is there, also if it is `null`.
+/// Deserializes a part that is present, even if it is `null`.
 pub(crate) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'de RawValue>, D::Error> {

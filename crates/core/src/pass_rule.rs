@@ -1,6 +1,6 @@
-//! How many trials of a case must pass, and whether they do.
+//! Pass rules: how many trials of a case must pass.
 //!
-//! Its main type is [`PassThreshold`]. It knows outcomes, and nothing of runs.
+//! Its main type is [`PassThreshold`]. It depends on outcomes only, not on runs.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -11,14 +11,12 @@ use std::fmt;
 
 use crate::event::Outcome;
 
-/// Whether a case reached what it must, by one agent.
+/// Whether a case meets its pass rule with one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaseVerdict {
-    /// It did.
     Met,
-    /// It did not.
     Missed,
-    /// It depends on trials that are open.
+    /// Inconclusive: the result depends on trials without a verdict.
     Open,
 }
 
@@ -27,43 +25,37 @@ pub enum CaseVerdict {
 pub enum PassThreshold {
     /// Every one, and at least one.
     All,
-    /// At least so many of so many.
-    AtLeast {
-        /// How many.
-        passed: u32,
-        /// Of how many.
-        of: u32,
-    },
+    /// At least `least` of `of` trials.
+    AtLeast { passed: u32, of: u32 },
 }
 
-/// What the trials of a case by one agent came to.
+/// The results of the trials of a case by one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrialCounts {
-    /// How many passed.
     pub passed: u32,
-    /// How many failed or timed out.
+    /// The number of trials that failed or timed out.
     pub not_passed: u32,
-    /// How many errored, were cancelled or were not run.
+    /// The number of trials that errored, were cancelled or did not run.
     pub open: u32,
 }
 
 impl TrialCounts {
-    /// Of trials that ended so; `None` is one that was not run.
+    /// Counts trials by outcome; `None` is a trial that did not run.
     pub fn of(outcomes: impl IntoIterator<Item = Option<Outcome>>) -> Self {
-        let mut standing = Self::default();
+        let mut counts = Self::default();
         for outcome in outcomes {
             match outcome {
-                Some(Outcome::Passed) => standing.passed += 1,
-                Some(Outcome::Failed | Outcome::TimedOut) => standing.not_passed += 1,
-                Some(Outcome::Errored | Outcome::Cancelled) | None => standing.open += 1,
+                Some(Outcome::Passed) => counts.passed += 1,
+                Some(Outcome::Failed | Outcome::TimedOut) => counts.not_passed += 1,
+                Some(Outcome::Errored | Outcome::Cancelled) | None => counts.open += 1,
             }
         }
-        standing
+        counts
     }
 }
 
 impl PassThreshold {
-    /// The rule that a plan says.
+    /// The pass rule of a plan.
     pub fn of(pass: Option<(u32, u32)>) -> Self {
         match pass {
             Some((passed, of)) => Self::AtLeast { passed, of },
@@ -71,14 +63,14 @@ impl PassThreshold {
         }
     }
 
-    /// Whether it is kept. With fewer trials than a rule speaks of, the missing ones are open; with
+    /// Whether the trials meet the rule. With fewer trials than the rule names, the missing ones have no verdict; with
     /// more, the same share of them must pass.
-    pub fn verdict(self, standing: TrialCounts) -> CaseVerdict {
+    pub fn verdict(self, counts: TrialCounts) -> CaseVerdict {
         let TrialCounts {
             passed,
             not_passed,
             open,
-        } = standing;
+        } = counts;
         let there = passed + not_passed + open;
         let (needed, trials) = match self {
             Self::All => (there, there),

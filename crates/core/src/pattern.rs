@@ -1,4 +1,4 @@
-//! Regular expressions as the suite format means them: RE2 syntax, unanchored.
+//! Regular expressions of the suite format: RE2 syntax, unanchored.
 //!
 //! Its main type is [`Pattern`]. RE2 (Go) and this crate's engine agree on almost everything;
 //! what differs is translated here, so that a pattern selects the same names in both.
@@ -7,10 +7,10 @@ use std::fmt::{self, Write as _};
 
 use regex::{Regex, RegexBuilder};
 
-/// Patterns come from files of other people: a compiled one may take this much memory.
+/// The maximum memory of a compiled pattern, since patterns come from untrusted files.
 const COMPILED_BYTES: usize = 1 << 20;
 
-/// A compiled pattern that remembers how it was written.
+/// A compiled pattern, with its source.
 #[derive(Clone)]
 pub struct Pattern {
     written: String,
@@ -30,15 +30,14 @@ pub enum PatternError {
     #[error("{0}")]
     Syntax(String),
     /// Compiled, it would be too large.
-    #[error("the pattern needs more than {COMPILED_BYTES} bytes once compiled")]
+    #[error("the compiled pattern needs more than {COMPILED_BYTES} bytes")]
     TooLarge,
-    /// RE2 has it, we do not.
+    /// RE2 supports it, but this engine does not.
     #[error("`{0}` is not supported")]
     Unsupported(&'static str),
 }
 
 impl Pattern {
-    /// Compiles RE2 syntax.
     pub fn compile(written: &str) -> Result<Self, PatternError> {
         let regex = RegexBuilder::new(&translate(written)?)
             .size_limit(COMPILED_BYTES)
@@ -63,13 +62,13 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
-    /// Whether every text matches, judging by texts that have nothing in common.
+    /// Whether every string seems to match, tested with strings that have nothing in common.
     pub fn matches_every_text(&self) -> bool {
         let odd = ["", "\n", "a b", "\u{1}\n\u{e000}", "7", "{\"é\": -0.5}\r\n"];
         odd.iter().all(|text| self.is_match(text))
     }
 
-    /// What its groups matched, the whole match first; `None` if it does not occur in `text`.
+    /// The captured groups, the whole match first; `None` if the pattern does not occur in `text`.
     pub fn captures<'t>(&self, text: &'t str) -> Option<Vec<Option<&'t str>>> {
         let captures = self.regex.captures(text)?;
         let groups = captures.iter().map(|group| group.map(|m| m.as_str()));
@@ -203,7 +202,7 @@ enum ClassState {
     Inside,
 }
 
-/// Translates what follows a backslash and gives what is left.
+/// Translates an escape after its backslash, and returns the rest.
 fn translate_escape<'a>(
     after: &'a str,
     in_class: bool,
@@ -211,7 +210,7 @@ fn translate_escape<'a>(
 ) -> Result<&'a str, PatternError> {
     let Some(c) = after.chars().next() else {
         return Err(PatternError::Syntax(
-            "the pattern ends in a single backslash".to_owned(),
+            "the pattern ends with a single backslash".to_owned(),
         ));
     };
     let rest = &after[c.len_utf8()..];
@@ -276,7 +275,7 @@ fn posix_class_end(after: &str) -> Option<usize> {
         .then_some(end + 3)
 }
 
-/// Whether what follows a `{` makes it a repetition: `n}`, `n,}` or `n,m}`.
+/// Whether a `{` starts a repetition: `n}`, `n,}` or `n,m}`.
 fn starts_repetition(after: &str) -> bool {
     let Some((inside, _)) = after.split_once('}') else {
         return false;
@@ -337,15 +336,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_wrong_says_why() {
+    fn invalid_patterns_are_explained() {
         let error = |p: &str| Pattern::compile(p).unwrap_err().to_string();
         assert_eq!(error("("), "unclosed group");
         assert_eq!(error("[a"), "unclosed character class");
-        assert_eq!(error("a\\"), "the pattern ends in a single backslash");
+        assert_eq!(error("a\\"), "the pattern ends with a single backslash");
         assert_eq!(error(r"\C"), r"`\C` is not supported");
         assert_eq!(
             error("((a{1000}){1000}){1000}"),
-            "the pattern needs more than 1048576 bytes once compiled"
+            "the compiled pattern needs more than 1048576 bytes"
         );
     }
 

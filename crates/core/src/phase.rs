@@ -1,4 +1,4 @@
-//! The parts of a trial, and the words for them, once.
+//! The phases of a trial and their names.
 //!
 //! Its main type is [`StepPhase`].
 
@@ -6,15 +6,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A part of a trial.
+/// A phase of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StepPhase {
     /// Steps before the agent works.
     Setup,
-    /// Servers are started.
     Serve,
-    /// The agent works.
     Drive,
     /// Checks, verify steps and the judge.
     Grade,
@@ -34,7 +32,7 @@ impl StepPhase {
         }
     }
 
-    /// The word of task files and extensions for the steps that run in it.
+    /// The name of its steps in task files and in the extension protocol.
     pub const fn step_word(self) -> &'static str {
         match self {
             Self::Grade => "verify",

@@ -1,4 +1,4 @@
-//! Which cases of a suite are run, how often, and within which limits.
+//! The plan of a run: which cases run, how often, and within which limits.
 //!
 //! Its main type is [`Plan`].
 
@@ -7,23 +7,19 @@ use std::collections::BTreeMap;
 use crate::pattern::Pattern;
 use crate::suite::{Case, LimitFlags, Limits, Suite};
 
-/// What the command line says about a plan.
+/// The options of the command line for a plan.
 #[derive(Debug, Clone, Default)]
 pub struct PlanOptions {
-    /// Which cases.
     pub selection: Selection,
-    /// How often each, whatever the cases say.
+    /// The number of runs, which overrides the cases' own.
     pub runs: Option<u32>,
-    /// Within which limits.
     pub limits: LimitFlags,
 }
 
-/// Which cases are meant.
+/// The cases to run.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// By their labels.
     pub labels: LabelSelector,
-    /// By their names.
     pub name: Option<Pattern>,
 }
 
@@ -33,7 +29,7 @@ pub struct LabelSelector(BTreeMap<String, Vec<String>>);
 
 /// Why a text is not a label selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a label: write `key=value`, several with commas")]
+#[error("invalid label `{0}`: write `key=value`, and separate several with commas")]
 pub struct LabelSelectorError(String);
 
 impl LabelSelector {
@@ -52,7 +48,7 @@ impl LabelSelector {
         Ok(selector)
     }
 
-    /// Whether some labels are meant. A label that is absent is not.
+    /// Whether labels match. An absent label does not match.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0
             .iter()
@@ -71,28 +67,24 @@ impl Selection {
     }
 }
 
-/// What is run.
 #[derive(Debug, Clone)]
 pub struct Plan<'a> {
     /// The cases, in order.
     pub cases: Vec<CasePlan<'a>>,
-    /// How many agents run each of them.
+    /// The number of agents that run each case.
     pub agents: usize,
 }
 
 /// A case, and how it is run.
 #[derive(Debug, Clone)]
 pub struct CasePlan<'a> {
-    /// The case.
     pub case: &'a Case,
-    /// How often each agent runs it.
+    /// The number of runs per agent.
     pub runs: u32,
-    /// Within which limits.
     pub limits: Limits,
 }
 
 impl<'a> Plan<'a> {
-    /// Plans a suite.
     pub fn new(suite: &'a Suite, options: &PlanOptions) -> Self {
         let selected = suite
             .cases
@@ -110,7 +102,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// How many trials that makes.
+    /// The total number of trials.
     pub fn trials(&self) -> u64 {
         let runs: u64 = self.cases.iter().map(|case| u64::from(case.runs)).sum();
         runs * self.agents as u64
@@ -148,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_label_says_so() {
+    fn invalid_labels_are_refused() {
         for text in ["a", "a=1,b", "=1"] {
             let wrong = text.rsplit(',').next().unwrap();
             assert_eq!(

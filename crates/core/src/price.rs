@@ -1,7 +1,7 @@
-//! What models cost.
+//! The prices of models.
 //!
-//! Its main type is [`Prices`]: a small table with a date, and what the user says instead. A price
-//! that is not known stays unknown; it is never taken for nothing.
+//! Its main type is [`Prices`]: a built-in table with a date, and the user's own prices. An unknown
+//! price stays unknown; it never counts as zero.
 
 pub mod file;
 mod table;
@@ -14,23 +14,22 @@ use crate::provider::Provider;
 
 pub use self::table::AS_OF;
 
-/// What a model costs, in US dollars for a million tokens.
+/// The price of a model, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// What goes in.
     pub input: f64,
-    /// What comes out, thinking included.
+    /// The price of output tokens, including thinking.
     pub output: f64,
-    /// What goes in and is read from a cache, if that is known.
+    /// The price of input tokens that are read from the cache, if known.
     pub cached: Option<f64>,
-    /// What goes in and is written to a cache, if that is known.
+    /// The price of input tokens that are written to the cache, if known.
     pub cache_written: Option<f64>,
-    /// The longest input, in tokens, for which this holds; longer ones are dearer.
+    /// The longest input, in tokens, for which this price holds. Longer input costs more.
     pub holds_to: Option<u64>,
 }
 
 impl Price {
-    /// What this usage costs, if enough of it is known.
+    /// The cost of this usage, if the prices of all its parts are known.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         let (input, output) = (usage.input?, usage.output?);
         if self.holds_to.is_some_and(|limit| input > limit) {
@@ -47,7 +46,7 @@ impl Price {
     }
 }
 
-/// Nothing costs nothing, whatever its price is.
+/// The cost of some tokens. Zero tokens cost nothing, even if the price is unknown.
 fn part(tokens: u64, price: Option<f64>) -> Option<f64> {
     if tokens == 0 {
         return Some(0.0);
@@ -57,7 +56,7 @@ fn part(tokens: u64, price: Option<f64>) -> Option<f64> {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "nobody pays for more than 2^53 tokens"
+    reason = "no run uses more than 2^53 tokens"
 )]
 fn count(tokens: u64) -> f64 {
     tokens as f64
@@ -66,26 +65,26 @@ fn count(tokens: u64) -> f64 {
 /// The prices of models.
 #[derive(Debug, Clone, Default)]
 pub struct Prices {
-    /// What the user says: `provider:id`, and the price.
+    /// The user's own prices by `provider:id`.
     own: Vec<(String, Price)>,
 }
 
 impl Prices {
-    /// Reads a file of prices, which win over the table. All problems at once; without prices there
-    /// is at least one error among them.
+    /// Loads a price file. Its prices take precedence over the table. If it returns `None`, it has
+    /// reported at least one error.
     pub fn load(path: &Path, problems: &mut Problems) -> Option<Self> {
         file::load(path, problems).map(|own| Self { own })
     }
 
-    /// The JSON Schema of a file of prices.
+    /// The JSON Schema of a price file.
     pub fn schema() -> serde_json::Value {
         file::schema()
     }
 
-    /// What a model costs, by `provider:id`; unknown, if nobody says.
+    /// The price of a model by `provider:id`, if known.
     ///
     /// A dated name (`openai:gpt-5-2025-08-07`) means the same model as the name without its date.
-    /// A script costs nothing, unless the user says otherwise.
+    /// A scripted model costs nothing, unless the user sets a price.
     pub fn of(&self, model: &str) -> Option<Price> {
         let own = self.own.iter().map(|(name, price)| (name.as_str(), *price));
         longest(own, model)
@@ -93,7 +92,7 @@ impl Prices {
             .or_else(|| Provider::Scripted.serves(model).then_some(table::NOTHING))
     }
 
-    /// What this usage of a model costs, if that is known.
+    /// The cost of this usage of a model, if known.
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<f64> {
         let price = self.of(model)?;
         let is_free = price.input + price.output == 0.0;
@@ -104,7 +103,7 @@ impl Prices {
     }
 }
 
-/// The price of the longest name that the model's name starts with, and goes on with but a date.
+/// The price of the longest known name that the model's name starts with, if only a date follows.
 fn longest<'a>(prices: impl Iterator<Item = (&'a str, Price)>, model: &str) -> Option<Price> {
     let fitting = prices.filter(|(name, _)| model.strip_prefix(name).is_some_and(is_version));
     fitting
@@ -112,7 +111,7 @@ fn longest<'a>(prices: impl Iterator<Item = (&'a str, Price)>, model: &str) -> O
         .map(|(_, price)| price)
 }
 
-/// Whether what follows a model's name says which version it is, and not that it is another model.
+/// Whether the rest of a model's name is only a version.
 fn is_version(rest: &str) -> bool {
     let Some(rest) = rest.strip_prefix(['-', '@']) else {
         return rest.is_empty();
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_file_of_prices_says_all_that_is_wrong() {
+    fn an_invalid_price_file_reports_all_problems() {
         let (prices, said) = load(
             "prices:\n  openai:a: {input: -1, output: x}\n  b: {input: 1, output: 1}\n  openai:c: {input: 1}\n",
         );
@@ -271,9 +270,9 @@ mod tests {
             said,
             [
                 "expected a number, zero or more, found the number `-1`",
-                "expected a number, zero or more, found the text `x`",
+                "expected a number, zero or more, found the string `x`",
                 "`output` is missing",
-                "`b` names no provider",
+                "missing provider in `b`",
             ]
         );
     }

@@ -33,7 +33,7 @@ pub fn push_printable(out: &mut String, c: char) {
     }
 }
 
-/// Whether a character would not be seen, or would change how others are.
+/// Whether a character is invisible, or changes how others are shown.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -71,7 +71,7 @@ mod tests {
         check("\u{9b}1m\u{7f}", "\\u{9b}1m\\u{7f}");
         check("user\u{202e}gnp.exe", "user\\u{202e}gnp.exe");
         check("a\u{200b}b\u{e0041}", "a\\u{200b}b\\u{e0041}");
-        // Variation selectors by the hundred carry text that nobody sees.
+        // Long sequences of variation selectors can hide text.
         check("a\u{e0100}\u{e01ef}", "a\\u{e0100}\\u{e01ef}");
         check("a\u{fe0f}\u{fe00}", "a\\u{fe0f}\\u{fe00}");
         for c in [

@@ -1,7 +1,7 @@
-//! What is wrong with a user's files, ready to be shown.
+//! Problems in a user's files, ready to be shown.
 //!
-//! Its main type is [`Problem`]: self-contained, since by the time it is shown the text it speaks
-//! of has long been dropped. Knows nothing of the file formats.
+//! Its main type is [`Problem`]. It is self-contained, because the text that it refers to may be
+//! dropped before the problem is shown. Independent of the file formats.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,13 +10,13 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-/// How many problems of one load are kept; the rest are counted. A file can be all mistakes.
+/// The maximum number of problems that are kept per load. The others are only counted.
 const KEPT: usize = 500;
 
-/// How much of a source line is kept on each side of the place.
+/// The maximum number of characters that are kept on each side of the place.
 const EXCERPT_CHARS: usize = 100;
 
-/// A file's text, as it was read. Cheap to clone.
+/// The text of a file. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SourceText(Arc<SourceInner>);
 
@@ -24,7 +24,7 @@ pub struct SourceText(Arc<SourceInner>);
 struct SourceInner {
     path: PathBuf,
     text: String,
-    /// Where each line starts, once somebody asks.
+    /// The start of each line, computed on first use.
     line_starts: OnceLock<Vec<usize>>,
 }
 
@@ -48,7 +48,6 @@ impl SourceText {
         self.0.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// The whole text.
     pub fn text(&self) -> &str {
         &self.0.text
     }
@@ -70,20 +69,17 @@ impl SourceText {
 /// A place in a file. Lines and columns count from one, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span {
-    /// The line.
     pub line: u32,
     /// The column of the first character.
     pub column: u32,
-    /// How many characters of that line are meant, at least one.
+    /// The number of characters, at least one.
     pub chars: u32,
 }
 
-/// A value and where it was written.
+/// A value and its place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WithSpan<T> {
-    /// The value.
     pub value: T,
-    /// Where it stands.
     pub span: Span,
 }
 
@@ -95,17 +91,17 @@ impl<T> std::ops::Deref for WithSpan<T> {
     }
 }
 
-/// Whether a problem stops the load.
+/// Whether a problem makes the load fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The suite can't be used.
     Error,
-    /// The suite can be used, perhaps not as meant.
+    /// The suite can be used, but may not do what its author wants.
     Warning,
 }
 
-/// What sort of problem it is: stable words for scripts.
+/// The type of a problem: stable words that scripts can rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
@@ -125,7 +121,7 @@ pub enum Code {
     UnknownKey,
     /// A value of another type than asked for.
     Type,
-    /// A value of the right type that means nothing.
+    /// A value of the right type that is invalid.
     Value,
     /// A name that nothing declares.
     Reference,
@@ -137,11 +133,11 @@ pub enum Code {
     UnsetVariable,
     /// A file that was matched but is not used.
     Skipped,
-    /// Something that can't fail, and so proves nothing.
+    /// A check that can't fail, and so proves nothing.
     Vacuous,
-    /// A task needs what the suite does not have: that task can't be run, the others can.
+    /// A task has a requirement that the suite does not meet. Only that task can't run.
     UnmetRequirement,
-    /// What looks like a secret.
+    /// A value that looks like a secret.
     Secret,
     /// A call of a tool that may destroy something.
     Destructive,
@@ -155,11 +151,11 @@ pub struct Excerpt {
     pub line: u32,
     /// The column, from one, in characters.
     pub column: u32,
-    /// The column behind the last character that is meant.
+    /// The column after the last character.
     pub end_column: u32,
     /// The source line; of a very long one, the part around the place.
     pub text: String,
-    /// How many characters of the line were left out before `text`.
+    /// The number of characters of the line that were omitted before `text`.
     #[serde(skip)]
     pub skipped: u32,
 }
@@ -169,18 +165,17 @@ pub struct Excerpt {
 pub struct Problem {
     /// Whether it stops the load.
     pub severity: Severity,
-    /// What sort of problem it is.
     pub code: Code,
-    /// What is wrong: lower case, no full stop.
+    /// The message: lower case, no full stop.
     pub message: String,
-    /// The file, unless the problem is of no file.
+    /// The file, if the problem belongs to one.
     pub path: Option<PathBuf>,
     /// The place in the file.
     pub place: Option<Excerpt>,
-    /// What may help.
+    /// What the user can do.
     pub hint: Option<String>,
-    /// Where the place comes from. Looked up only for problems that are kept: in a file that is
-    /// all mistakes, looking up each would take longer than reading it.
+    /// The data for the excerpt. It is made only for problems that are kept: in a file full of
+    /// mistakes, making all of them would take longer than parsing.
     #[serde(skip)]
     origin: Option<ProblemOrigin>,
 }
@@ -192,12 +187,12 @@ struct ProblemOrigin {
 }
 
 impl Problem {
-    /// A problem that stops the load.
+    /// A problem that makes the load fail.
     pub fn error(code: Code, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, code, message.into())
     }
 
-    /// A problem that does not.
+    /// A problem that does not make the load fail.
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, code, message.into())
     }
@@ -214,7 +209,6 @@ impl Problem {
         }
     }
 
-    /// Adds the file.
     #[must_use]
     pub fn in_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.path = Some(path.into());
@@ -238,7 +232,7 @@ impl Problem {
         self
     }
 
-    /// Adds what may help, if anything does.
+    /// Adds a hint, if there is one.
     #[must_use]
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
@@ -260,14 +254,14 @@ impl fmt::Display for Problem {
 #[derive(Debug, Default)]
 pub struct Problems {
     kept: Vec<Problem>,
-    /// What the kept ones look like, so that a task that two suites share complains once.
+    /// The keys of the kept problems, so that a task shared by two suites is reported once.
     seen: HashSet<(Code, String, Option<PathBuf>, Option<Span>)>,
     errors: usize,
     warnings: usize,
 }
 
 impl Problems {
-    /// Adds a problem, unless it is known already.
+    /// Adds a problem, unless it is a duplicate.
     pub fn push(&mut self, mut problem: Problem) {
         let full = self.is_full();
         if !full {
@@ -309,17 +303,17 @@ impl Problems {
         self.kept.len() >= KEPT
     }
 
-    /// Whether anything stops the load.
+    /// Whether any problem makes the load fail.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// How many errors there are, those not kept included.
+    /// The number of errors, including those that were not kept.
     pub fn errors(&self) -> usize {
         self.errors
     }
 
-    /// How many errors keep the whole suite from being used, and not only one of its tasks.
+    /// The number of errors that affect the whole suite, not only one task.
     pub fn fatal(&self) -> usize {
         let of_task = |problem: &&Problem| {
             problem.severity == Severity::Error && problem.code == Code::UnmetRequirement
@@ -327,12 +321,12 @@ impl Problems {
         self.errors - self.kept.iter().filter(of_task).count()
     }
 
-    /// How many warnings there are, those not kept included.
+    /// The number of warnings, including those that were not kept.
     pub fn warnings(&self) -> usize {
         self.warnings
     }
 
-    /// How many were counted but not kept.
+    /// The number of problems that were counted but not kept.
     pub fn dropped(&self) -> usize {
         self.errors + self.warnings - self.kept.len()
     }
@@ -363,7 +357,7 @@ impl Problems {
         self.errors += std::mem::take(&mut self.warnings);
     }
 
-    /// Turns the errors of one sort into warnings.
+    /// Turns the errors of one type into warnings.
     pub fn demote(&mut self, code: Code) {
         for problem in &mut self.kept {
             if problem.code == code && problem.severity == Severity::Error {
@@ -374,7 +368,7 @@ impl Problems {
         }
     }
 
-    /// Turns the warnings of one sort into errors.
+    /// Turns the warnings of one type into errors.
     pub fn promote(&mut self, code: Code) {
         for problem in &mut self.kept {
             if problem.code == code && problem.severity == Severity::Warning {
@@ -449,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_kept_once_and_counted_beyond_the_limit() {
+    fn problems_are_deduplicated_and_counted_beyond_the_limit() {
         let mut problems = Problems::default();
         problems.push(Problem::error(Code::File, "same"));
         problems.push(Problem::error(Code::File, "same"));

@@ -1,31 +1,28 @@
-//! Who serves models: every provider that Proctor knows, with its names and variables, once.
+//! The providers of models, with their names and environment variables.
 //!
-//! Its main type is [`Provider`]. A new provider is a variant and a row of its facts here, and a
-//! module of its wire format in `models`.
+//! Its main type is [`Provider`]. A new provider needs a variant and a row of data here, and a
+//! module for its wire format in `models`.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Who serves a model.
+/// The API that serves a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
-    /// OpenAI's Chat Completions, and every server that speaks it.
+    /// OpenAI's Chat Completions, and every compatible server.
     OpenAi,
-    /// OpenAI's Responses.
     OpenAiResponses,
-    /// Anthropic's Messages.
     Anthropic,
-    /// Google's Gemini.
     Gemini,
     /// A file of rules.
     Scripted,
 }
 
-/// A variable that holds an address, and the one that holds the key that goes with it.
+/// Pairs of environment variables: the base URL, and the API key for it.
 pub type Variables = [(&'static str, &'static str)];
 
-/// What is known of a provider.
+/// The data of a provider.
 struct ProviderInfo {
     name: &'static str,
     aliases: &'static [&'static str],
@@ -51,7 +48,7 @@ impl Provider {
         Self::Scripted,
     ];
 
-    const fn facts(self) -> ProviderInfo {
+    const fn info(self) -> ProviderInfo {
         match self {
             Self::OpenAi => ProviderInfo {
                 name: "openai",
@@ -96,22 +93,22 @@ impl Provider {
 
     /// The word before the colon of a model.
     pub const fn name(self) -> &'static str {
-        self.facts().name
+        self.info().name
     }
 
-    /// Where the provider is, unless somebody says otherwise.
+    /// The default base URL.
     pub const fn base_url(self) -> &'static str {
-        self.facts().base_url
+        self.info().base_url
     }
 
-    /// The variables that name another address and hold the key, the usual pair first.
+    /// The environment variables for the base URL and the key, the usual pair first.
     pub const fn variables(self) -> &'static Variables {
-        self.facts().variables
+        self.info().variables
     }
 
     /// The company's name, as agents that know many providers write it; `None` for a script.
     pub const fn vendor(self) -> Option<&'static str> {
-        self.facts().vendor
+        self.info().vendor
     }
 
     /// The full name of one of its models, such as `openai:gpt-5`.
@@ -119,7 +116,7 @@ impl Provider {
         format!("{self}:{id}")
     }
 
-    /// Whether that is the full name of one of its models.
+    /// Whether `model` is the full name of one of its models.
     pub fn serves(self, model: &str) -> bool {
         let rest = model.strip_prefix(self.name());
         rest.is_some_and(|rest| rest.starts_with(':'))
@@ -137,7 +134,7 @@ impl Provider {
     }
 
     fn words(self) -> impl Iterator<Item = &'static str> {
-        let facts = self.facts();
+        let facts = self.info();
         std::iter::once(facts.name).chain(facts.aliases.iter().copied())
     }
 }

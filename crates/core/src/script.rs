@@ -1,8 +1,8 @@
-//! A script stands in for a model: rules instead of an LLM, for dry runs and tests.
+//! Scripted models: rules instead of an LLM, for dry runs and tests.
 //!
-//! Its main type is [`Script`]. A reply is a function of the question alone: the same question
-//! gets the same reply, so that trials side by side and replays do not disturb each other. A
-//! question that no rule fits is an error, never an empty answer.
+//! Its main type is [`Script`]. A reply depends only on the request: the same request
+//! gets the same reply, so parallel trials and replays do not affect each other. A
+//! request that no rule matches is an error, never an empty answer.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use self::quote::{Quote, QuotingValue, TextWithQuotes};
 pub use self::naming::ToolNaming;
 pub(crate) use self::resolve::resolve;
 
-/// Rules that stand in for a model.
+/// The rules of a scripted model.
 #[derive(Debug, Clone)]
 pub struct Script {
     source: SourceText,
@@ -83,63 +83,48 @@ enum CallArguments {
     Malformed { text: String, reason: String },
 }
 
-/// What a rule makes of a question.
+/// The answer of a rule to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScriptOutcome {
-    /// How long the model takes.
+    /// The time until the model answers.
     pub delay: Duration,
-    /// What it replies, or why it does not.
+    /// The reply, or the simulated provider failure.
     pub answer: Result<Reply, ProviderFault>,
 }
 
-/// A fault of a provider, on purpose.
+/// A simulated failure of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderFault {
-    /// Too many questions.
     RateLimited {
-        /// How long it wants to be left alone.
+        /// The `Retry-After` value.
         retry_after: Option<Duration>,
-        /// What it says.
         detail: String,
     },
-    /// Nobody there, or nobody well.
+    /// The provider is unavailable.
     Unavailable {
-        /// How long it wants to be left alone.
+        /// The `Retry-After` value.
         retry_after: Option<Duration>,
-        /// What it says.
         detail: String,
     },
     /// No reply in time.
     TimedOut,
     /// The key is wrong.
-    Key {
-        /// What it says.
-        detail: String,
-    },
-    /// The conversation has become too long.
-    ContextOverflow {
-        /// What it says.
-        detail: String,
-    },
+    Key { detail: String },
+    /// The conversation exceeds the context window.
+    ContextOverflow { detail: String },
     /// The question is refused.
-    Rejected {
-        /// What it says.
-        detail: String,
-    },
-    /// A reply that makes no sense.
+    Rejected { detail: String },
     Malformed {
-        /// What is wrong with it.
         detail: String,
     },
 }
 
-/// Why a script has nothing to say: a mistake in the script, or a conversation that it was not
+/// Why a script has no reply: a mistake in the script, or a conversation that it was not
 /// written for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// No rule fits.
     #[error(
-        "no rule fits: turn {turn}, {results} tool {} so far, tools on offer: {}",
+        "no rule matches: turn {turn}, {results} tool {} so far, available tools: {}",
         if *.results == 1 { "result" } else { "results" },
         if .tools.is_empty() { "none".to_owned() } else { listed(.tools.iter().map(String::as_str)) }
     )]
@@ -148,40 +133,37 @@ pub enum ScriptError {
         turn: usize,
         /// How many tool results there are so far.
         results: usize,
-        /// The tools on offer; of many, the first few.
+        /// The available tools; of many, the first few.
         tools: Vec<String>,
     },
-    /// A rule calls a tool, and several on offer may be meant.
+    /// A rule calls a tool, and several available tools match.
     #[error(
-        "the rule at line {line} calls `{tool}`, which may be any of {}; write the server's name before it, as in `server__{tool}`",
+        "the rule at line {line} calls `{tool}`, which is ambiguous: {}; add the server's name, as in `server__{tool}`",
         listed(.offered.iter().map(String::as_str))
     )]
     Ambiguous {
-        /// Where the rule starts.
+        /// The line at which the rule starts.
         line: u32,
-        /// What it calls.
         tool: String,
-        /// What may be meant.
+        /// The tools that match.
         offered: Vec<String>,
     },
-    /// A rule quotes what is not there.
-    #[error("the rule at line {line} quotes `{{{quote}}}`, {reason}")]
+    /// A rule quotes a part of the conversation that does not exist.
+    #[error("the rule at line {line} quotes `{{{quote}}}`, but {reason}")]
     NotThere {
-        /// Where the rule starts.
+        /// The line at which the rule starts.
         line: u32,
-        /// What it quotes.
         quote: String,
-        /// What stands in the way.
         reason: String,
     },
 }
 
-/// How many tokens a question would take, roughly.
+/// Estimates the number of tokens of a request.
 pub fn input_tokens(request: &ModelRequest) -> u64 {
     estimate::input(request)
 }
 
-/// How many of the tools on offer a message names.
+/// The maximum number of available tools that a message lists.
 const SHOWN_TOOLS: usize = 10;
 
 impl Script {
@@ -190,7 +172,7 @@ impl Script {
         self.source.path()
     }
 
-    /// The whole file: what it says is what the model does.
+    /// The text of the script file.
     pub fn text(&self) -> &str {
         self.source.text()
     }
@@ -205,12 +187,12 @@ impl Script {
         self.rules.len()
     }
 
-    /// What the first rule that fits replies, in Proctor's own loop.
+    /// The reply of the first rule that matches, in Proctor's own loop.
     pub fn reply(&self, request: &ModelRequest) -> Result<ScriptOutcome, ScriptError> {
         self.reply_among(request, ToolNaming::Own)
     }
 
-    /// What the first rule that fits replies, where tools are named in this way.
+    /// The reply of the first rule that matches, with this naming of tools.
     pub fn reply_among(
         &self,
         request: &ModelRequest,
@@ -252,7 +234,7 @@ impl Script {
     }
 }
 
-/// Two scripts are the same if their files are: the rest follows from that.
+/// Two scripts are equal if their files are equal.
 impl PartialEq for Script {
     fn eq(&self, other: &Self) -> bool {
         self.path() == other.path() && self.text() == other.text()
@@ -262,7 +244,7 @@ impl PartialEq for Script {
 impl Eq for Script {}
 
 impl RuleCondition {
-    /// What the groups of its pattern matched, if everything holds.
+    /// The groups of its pattern, if the condition holds.
     fn fits<'r>(&self, conversation: &Conversation<'r>) -> Option<Vec<Option<&'r str>>> {
         let counts = self.turn.is_none_or(|n| n == conversation.turn)
             && self
@@ -299,7 +281,7 @@ impl RuleCondition {
         Some(quoted)
     }
 
-    /// The pattern that `{match.N}` means: the only one, or the only one with groups.
+    /// The pattern that `{match.N}` refers to: the only one, or the only one with groups.
     fn quoted_pattern(&self) -> Option<&Pattern> {
         let all = [
             &self.prompt,
@@ -318,7 +300,7 @@ impl RuleCondition {
 }
 
 impl ReplyTemplate {
-    /// The names on offer of the tools that it calls. One that is not on offer keeps its own.
+    /// The full names of the tools that it calls. A tool that is not available keeps its name.
     fn tools(
         &self,
         line: u32,

@@ -1,7 +1,7 @@
-//! What is to be run, resolved: an eval file with everything it names.
+//! A resolved suite: an eval file with all files that it names.
 //!
-//! Its main type is [`Suite`]; [`load()`] makes one from disk. The `*_file` modules hold the written
-//! forms and their words (Eval, Task, assertions); everything else here speaks of suites, cases
+//! Its main type is [`Suite`]; [`load()`] reads one from disk. The `*_file` modules hold the file
+//! formats and their words (Eval, Task, assertions); the other modules work with suites, cases
 //! and checks.
 
 use std::collections::BTreeMap;
@@ -53,78 +53,72 @@ pub use variables::Environment;
 /// A suite, ready to be planned.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// Its name.
     pub name: String,
-    /// The eval file.
     pub path: PathBuf,
     /// The servers under test.
     pub servers: Vec<Server>,
     /// The agents that do the cases, one after another.
     pub agents: Vec<Agent>,
-    /// Who judges what no other check can decide.
+    /// The judge of the suite.
     pub judge: Option<JudgeConfig>,
-    /// Limits of cases that set none.
+    /// The limits of cases that set none.
     pub default_limits: Limits,
-    /// Programs that add kinds of steps.
+    /// Programs that add step types.
     pub extensions: Vec<Extension>,
-    /// Folders of skills that agents get.
+    /// The folders of the skills that agents can use.
     pub skills: Vec<PathBuf>,
-    /// How far trials are kept apart.
+    /// How trials are isolated from each other.
     pub isolation: Isolation,
-    /// What is evaluated, in order.
+    /// The cases to evaluate, in order.
     pub cases: Vec<Case>,
-    /// The task sets, as they are written.
+    /// The task sets as the eval file has them.
     pub task_sets: Vec<TaskSetConfig>,
-    /// Shipped evals that become cases once their server was asked.
+    /// Shipped evals. They become cases after their server has listed them.
     pub shipped: Vec<ShippedEvalSet>,
-    /// Sources whose folder was not given, so that their cases are missing here.
+    /// Sources without a checkout. Their cases are missing here.
     pub unfetched: Vec<TaskSource>,
 }
 
-/// One thing to evaluate.
+/// One thing to evaluate: a task of the suite, or a shipped eval.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Which case it is, across runs.
+    /// Identifies the case across runs.
     pub id: CaseId,
-    /// Its name.
     pub name: String,
-    /// The task file.
     pub path: PathBuf,
-    /// How hard it is.
     pub difficulty: Option<Difficulty>,
     /// Labels to select by.
     pub labels: BTreeMap<String, String>,
-    /// Whether it may run beside others.
+    /// Whether it may run in parallel with others.
     pub parallel: bool,
-    /// How often it is run, unless the command line says.
+    /// The number of runs per agent, unless the command line sets it.
     pub runs: Option<u32>,
-    /// Its own limits.
     pub limits: Limits,
-    /// What the agent is asked, once the setup is done.
+    /// The prompt. Its templates are filled in after the setup.
     pub prompt: Template,
-    /// Before the agent starts.
+    /// The steps before the agent starts.
     pub setup: Vec<Step>,
-    /// After the agent is done: all must pass.
+    /// The steps after the agent ends. All must pass.
     pub verify: Vec<Step>,
-    /// Always, at the end.
+    /// The steps at the end of the trial. They always run.
     pub cleanup: Vec<Step>,
-    /// What must hold of the transcript. Cases of one task set share theirs.
+    /// The checks on the transcript. All cases of a task set share them.
     pub checks: Vec<Arc<Check>>,
-    /// How many of its trials must pass.
+    /// The pass rule.
     pub pass: Option<PassRule>,
-    /// What the task needs and the suite does not have. A case with any can't be run.
+    /// Requirements that the suite does not meet. A case with any can't run.
     pub unmet: Vec<String>,
-    /// What is done instead of a task, if a server ships it.
+    /// The shipped eval to run, if the case is not a task.
     pub shipped: Option<Arc<ShippedEval>>,
 }
 
 impl Case {
-    /// Whether anything could fail it.
+    /// Whether the case has any check that could fail.
     pub fn has_checks(&self) -> bool {
         !self.checks.is_empty() || !self.verify.is_empty() || self.shipped.is_some()
     }
 
-    /// A case that a server ships. Its id says which server and which eval.
+    /// The case of a shipped eval. Its id contains the server and the eval.
     pub fn of_eval(shipped: ShippedEval) -> Self {
         let (server, id) = (&shipped.server, &shipped.eval.id);
         Self {
@@ -148,30 +142,29 @@ impl Case {
     }
 }
 
-/// An eval that a server ships, ready to be run.
+/// A valid eval that a server ships.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShippedEval {
     /// The server, by its name in the suite.
     pub server: String,
-    /// The eval. It is valid.
     pub eval: mcp_evals::Eval,
-    /// How many turns a scenario may take.
+    /// The maximum number of turns of a scenario.
     pub max_turns: u32,
 }
 
 impl ShippedEval {
-    /// Whether a model is asked to do it.
+    /// Whether the eval needs a model.
     pub fn needs_model(&self) -> bool {
         !matches!(self.eval.input, mcp_evals::Input::Execution(_))
     }
 
-    /// Whether a judge is asked about it.
+    /// Whether the eval needs a judge.
     pub fn needs_judge(&self) -> bool {
         matches!(self.eval.expected, mcp_evals::Expected::LlmJudge(_))
     }
 }
 
-/// Which case it is, across runs: the path of its file inside the suite, and its name.
+/// Identifies a case across runs: the path of its file inside the suite, and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct CaseId(pub String);
 
@@ -181,23 +174,22 @@ impl fmt::Display for CaseId {
     }
 }
 
-/// Who judges what no other check can decide.
+/// The judge of the suite.
 #[derive(Debug, Clone)]
 pub struct JudgeConfig {
-    /// Which model.
     pub model: JudgeModel,
-    /// How often a criterion is judged; odd.
+    /// The number of votes per criterion, always odd.
     pub votes: u32,
 }
 
-/// Which model judges.
+/// The model that judges.
 #[derive(Debug, Clone)]
 pub enum JudgeModel {
     /// An agent, usually a model in Proctor's own loop.
     Agent(Box<Agent>),
     /// An OpenAI-compatible model that environment variables name.
     Environment {
-        /// The variable that says whose model it is.
+        /// The variable that names the provider.
         provider: Option<String>,
         /// The variable that holds the URL.
         base_url: Option<String>,
@@ -208,52 +200,45 @@ pub enum JudgeModel {
     },
 }
 
-/// A program that adds kinds of steps.
+/// A program that adds step types.
 #[derive(Debug, Clone)]
 pub struct Extension {
     /// Its name in the suite.
     pub alias: String,
-    /// The program.
     pub package: Package,
-    /// What it is told at its start.
+    /// The configuration that it gets when it starts.
     pub config: Value,
-    /// What is added to its environment.
     pub env: BTreeMap<String, String>,
 }
 
-/// Where an extension's program is.
+/// The location of an extension's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Package {
-    /// On this machine.
     Local(PathBuf),
     /// A release of a repository.
     Release {
-        /// The repository's address.
         repository: String,
-        /// The release's tag.
         version: String,
     },
 }
 
-/// Shipped evals that become cases once their server was asked.
+/// Shipped evals. They become cases after their server has listed them.
 #[derive(Debug, Clone)]
 pub struct ShippedEvalSet {
-    /// The server.
     pub server: String,
-    /// Only those of one level.
+    /// Selects only evals of this level.
     pub level: Option<Level>,
-    /// What must hold besides.
+    /// Additional checks on the transcript.
     pub checks: Vec<Arc<Check>>,
-    /// How many of a case's trials must pass.
+    /// The pass rule of each case.
     pub pass: Option<PassRule>,
 }
 
-/// Another git repository that cases come from.
+/// Another git repository that provides cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskSource {
     /// Its name in the suite.
     pub name: String,
-    /// The repository.
     pub repo: String,
     /// A branch, tag or commit.
     pub reference: Option<String>,

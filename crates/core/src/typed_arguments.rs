@@ -1,7 +1,7 @@
-//! Arguments of a tool as people type them, `a=2 text=hello`, and what the tool's schema makes of them.
+//! Tool arguments from the command line, `a=2 text=hello`, typed by the tool's schema.
 //!
 //! Its main function is [`resolve`]. A value is JSON where it parses as such and the schema agrees, and
-//! text otherwise, so that `id=007`, `id=7` and `name=true` become what the tool asks for.
+//! string otherwise, so that `id=007`, `id=7` and `name=true` become what the tool expects.
 
 use jsonschema::Validator;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::excerpt::excerpt;
 use crate::hint::{listed, nearest_hint};
 use crate::pattern::Pattern;
 
-/// What was typed, with its meaning.
+/// The arguments of a call, with their types.
 #[derive(Debug, PartialEq)]
 pub struct TypedArguments {
     /// The arguments of the call.
@@ -24,17 +24,12 @@ pub struct TypedArguments {
 pub enum ArgumentError {
     /// The schema has no such argument.
     #[error("the tool has no argument `{name}`{}", after_semicolon(.hint.as_deref()))]
-    Unknown {
-        /// The argument.
-        name: String,
-        /// What may have been meant.
-        hint: Option<String>,
-    },
+    Unknown { name: String, hint: Option<String> },
     /// Arguments that the schema requires were not given.
     #[error("missing {}", .0.join(", "))]
     Missing(Vec<String>),
     /// An argument was given more than once.
-    #[error("`{0}` is given twice; write a list as JSON, such as `{0}='[1, 2]'`")]
+    #[error("duplicate argument `{0}`; to pass a list, write JSON, such as `{0}='[1, 2]'`")]
     Repeated(String),
 }
 
@@ -42,7 +37,7 @@ fn after_semicolon(hint: Option<&str>) -> String {
     hint.map_or(String::new(), |hint| format!("; {hint}"))
 }
 
-/// Gives typed values their meaning, by the schema of the tool's arguments if it is known.
+/// Converts the values to the types of the tool's schema, if it is known.
 pub fn resolve(
     typed: &[(String, String)],
     schema: Option<&Value>,
@@ -78,7 +73,7 @@ pub fn resolve(
     }
 }
 
-/// The arguments that a tool can't do without: each name, and how it is shown, with its type.
+/// The required arguments of a tool: each name, and its text for messages, with its type.
 pub fn required(schema: &Value) -> Vec<(&str, String)> {
     let names = schema.get("required").and_then(Value::as_array);
     let names = names.into_iter().flatten().filter_map(Value::as_str);
@@ -102,8 +97,8 @@ fn properties(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object()
 }
 
-/// Whether a tool can have an argument of this name. Where a schema says so in ways that are not looked
-/// into here, the server decides.
+/// Whether a tool can have an argument of this name. If the schema uses keywords that are not checked
+/// here, the answer is yes and the server decides.
 fn may_have(schema: &Value, name: &str) -> bool {
     const ELSEWHERE: [&str; 7] = [
         "allOf",
@@ -144,7 +139,7 @@ fn of_single_arguments(schema: &Value) -> Option<Validator> {
     jsonschema::options().offline().build(&single).ok()
 }
 
-/// What a text means, and why the schema allows neither of its meanings.
+/// The value of a text, and the reason if the schema allows neither the JSON value nor the string.
 fn meant(name: &str, text: &str, validator: Option<&Validator>) -> (Value, Option<String>) {
     let unfit = |value: &Value| {
         let object = Value::from(Map::from_iter([(name.to_owned(), value.clone())]));
@@ -219,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_neither_way_is_text_and_told() {
+    fn a_value_that_fits_no_type_is_a_string_with_a_note() {
         let schema = json!({"properties": {"a": {"type": "number"}, "b": {"enum": ["x"]}}});
         let resolved = resolve(&typed(&["a=two", "b=3"]), Some(&schema)).unwrap();
         assert_eq!(
@@ -235,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_what_may_be_meant() {
+    fn mistakes_come_with_suggestions() {
         let schema = json!({"properties": {"path": {"type": "string"}, "depth": {"type": "integer"}},
             "required": ["path", "depth"]});
         let error = |words: &[&str]| {
@@ -255,7 +250,7 @@ mod tests {
         assert_eq!(error(&[]), "missing `path` (string), `depth` (integer)");
         assert_eq!(
             error(&["path=/", "path=/tmp"]),
-            "`path` is given twice; write a list as JSON, such as `path='[1, 2]'`"
+            "duplicate argument `path`; to pass a list, write JSON, such as `path='[1, 2]'`"
         );
     }
 

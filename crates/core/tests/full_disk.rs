@@ -1,6 +1,6 @@
-//! A disk that takes no more, played by a limit on the size of files.
+//! A full disk, simulated with a limit on the size of files.
 //!
-//! The test runs itself again under `ulimit -f`, since a limit can't be lifted once it is set.
+//! The test runs itself again under `ulimit -f`, because a limit can't be removed.
 #![cfg(unix)]
 #![expect(
     clippy::disallowed_methods,

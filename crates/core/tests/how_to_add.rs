@@ -1,4 +1,4 @@
-//! Which files a new agent, provider or wire format touches: as CONTRIBUTING.md says, and no others.
+//! A new agent, provider or wire format touches only the files that CONTRIBUTING.md lists.
 //!
 //! A file that names two of a kind holds a list of them, and a list has to grow with each new one. So
 //! such files are listed there, and whatever names only one is the module of that one.

@@ -1,6 +1,6 @@
-//! Records of every version stay readable, and fold to what they always folded to.
+//! Records of every version stay readable, and their folds don't change.
 //!
-//! What is under `records/` never changes. See the README there.
+//! The files under `records/` never change. See the README there.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
-//! The JSON Schemas and the decoders agree: what one accepts, the other accepts.
+//! The JSON Schemas and the decoders accept the same files.
 //!
-//! Valid files are broken at random, and both are asked. Only what a schema can know is compared:
-//! whether a server exists or a pattern compiles is the loader's to say.
+//! Random mutations of valid files go to both. Only rules that a schema can express are compared:
+//! whether a server exists or a pattern compiles is the job of the loader.
 
 use std::cell::RefCell;
 

@@ -86,7 +86,7 @@ fn load(path: &Path) -> Result<Suite, Box<dyn Error + Send + Sync>> {
     Ok(EvalFile::from_json(&text)?.into_suite()?)
 }
 
-/// Ships the file's evals anew each time it changes. A file that is wrong just now is left alone.
+/// Reloads the evals when the file changes. An invalid file is ignored.
 async fn follow(path: PathBuf, evals: Evals) {
     let changed_at = |path: &Path| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
     let mut seen = changed_at(&path);

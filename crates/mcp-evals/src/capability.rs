@@ -1,4 +1,4 @@
-//! What a server declares, and the names that go over the wire.
+//! The capability of a server, and the names of the wire format.
 //!
 //! Its main type is [`Capability`].
 
@@ -21,17 +21,17 @@ pub const LIST_CHANGED: &str = "notifications/evals/list_changed";
 /// The key in `subscriptions/listen` with which a client asks for [`LIST_CHANGED`].
 pub const LISTEN_KEY: &str = "evalsListChanged";
 
-/// What a server that ships evals declares.
+/// The capability that a server with evals declares.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Capability {
-    /// Whether the server tells when its evals change.
+    /// Whether the server notifies clients when its evals change.
     pub list_changed: Option<bool>,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
 }
 
 impl Capability {
-    /// The capability of a server that tells when its evals change.
+    /// The capability of a server that notifies clients when its evals change.
     pub fn with_list_changed() -> Self {
         Self {
             list_changed: Some(true),
@@ -39,7 +39,7 @@ impl Capability {
         }
     }
 
-    /// The capability as the object that goes over the wire.
+    /// The capability as the object that is sent over the wire.
     pub fn to_map(&self) -> Map<String, Value> {
         let mut members = self.extra.clone();
         if let Some(list_changed) = self.list_changed {

@@ -1,6 +1,6 @@
-//! One eval: what is asked of a server or a model, and what is expected.
+//! One eval: its input and its expected outcome.
 //!
-//! Its main type is [`Eval`]. Reading and writing keep every field, known or not.
+//! Its main type is [`Eval`]. Reading and writing preserve every field, known or not.
 
 use std::fmt;
 
@@ -19,13 +19,13 @@ pub struct Eval {
     pub id: String,
     /// A label for people.
     pub name: String,
-    /// What behaviour the eval verifies.
+    /// The behaviour that the eval verifies.
     pub description: Option<String>,
     /// How the outcome is graded. Equals the type of `expected`.
     pub grading_type: GradingType,
-    /// What is done; its type is the eval's level.
+    /// The input. Its type is the eval's level.
     pub input: Input,
-    /// What must come out.
+    /// The expected outcome.
     pub expected: Expected,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
@@ -106,11 +106,11 @@ serde_by_hand!(Eval);
 /// How an outcome is graded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GradingType {
-    /// By comparing values.
+    /// The client compares values.
     ExactMatch,
-    /// By a model that reads a rubric.
+    /// A model decides by a rubric.
     LlmJudge,
-    /// In a way that this crate does not know: clients skip such evals.
+    /// An unknown grading type. Clients skip such evals.
     Other(String),
 }
 
@@ -135,19 +135,19 @@ impl From<&str> for GradingType {
     }
 }
 
-/// How much of a task an eval covers.
+/// The level of an eval: how much of a task it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// Does a model call the right tool?
     Invocation,
-    /// Does a tool answer what it should?
+    /// Does a tool return the right result?
     Execution,
     /// Can a task be done with the server's tools?
     Scenario,
 }
 
 impl Level {
-    /// All levels.
+    /// All levels, in the order of the proposal.
     pub const ALL: [Self; 3] = [Self::Invocation, Self::Execution, Self::Scenario];
 
     /// The name on the wire.

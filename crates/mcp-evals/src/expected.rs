@@ -1,20 +1,20 @@
-//! What must come out of an eval.
+//! The expected outcome of an eval.
 //!
-//! Its main type is [`Expected`]. Which fields of an exact match mean something depends on the
+//! Its main type is [`Expected`]. Which fields of an exact match have an effect depends on the
 //! eval's level; [`validate`](crate::validate) warns of the others.
 
 use serde_json::{Map, Value};
 
 use crate::fields::{Fields, ShapeFault, below, fault, members, object, serde_by_hand};
 
-/// What must come out of an eval.
+/// The expected outcome of an eval.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expected {
     /// Values that must be equal.
     ExactMatch(ExactMatch),
     /// A rubric for a judge.
     LlmJudge(LlmJudge),
-    /// Of a type that this crate does not know, as it was.
+    /// An expectation of an unknown type, unchanged.
     Other(Map<String, Value>),
 }
 
@@ -24,9 +24,9 @@ pub enum Expected {
 pub struct ExactMatch {
     /// The tool that must be called; any tool if absent.
     pub tool_name: Option<String>,
-    /// Arguments it must be called with. Keys that are not named are not looked at.
+    /// The arguments that the call must have. Other arguments are ignored.
     pub arguments: Option<Map<String, Value>>,
-    /// What the tool's result must have as its `content`.
+    /// The expected `content` of the tool's result.
     pub content: Option<Value>,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
@@ -35,14 +35,14 @@ pub struct ExactMatch {
 /// A rubric for a judge.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LlmJudge {
-    /// When the outcome is good, in plain words.
+    /// The criterion for the judge, in plain words.
     pub rubric: String,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
 }
 
 impl Expected {
-    /// A call of a tool with at least these arguments. Arguments that are no object count as none.
+    /// Expects a tool call with at least these arguments. Arguments that are not an object are dropped.
     pub fn call(tool_name: impl Into<String>, arguments: Value) -> Self {
         Self::ExactMatch(ExactMatch {
             tool_name: Some(tool_name.into()),
@@ -51,7 +51,7 @@ impl Expected {
         })
     }
 
-    /// A tool result with exactly this content.
+    /// Expects a tool result with exactly this content.
     pub fn content(content: Value) -> Self {
         Self::ExactMatch(ExactMatch {
             content: Some(content),
@@ -59,7 +59,7 @@ impl Expected {
         })
     }
 
-    /// What a judge accepts by this rubric.
+    /// Expects that a judge accepts the outcome by this rubric.
     pub fn rubric(rubric: impl Into<String>) -> Self {
         Self::LlmJudge(LlmJudge {
             rubric: rubric.into(),

@@ -1,17 +1,17 @@
 //! Reads objects field by field, and collects everything that has the wrong shape.
 //!
-//! Its main type is [`Fields`]. What is not asked for stays, and is what a type keeps as `extra`.
+//! Its main type is [`Fields`]. Fields that are not read remain, and a type keeps them as `extra`.
 
 use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
-/// One thing that has the wrong shape.
+/// A value of the wrong shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeFault {
-    /// Where, as a JSON pointer from the eval: `/input/messages/0/role`. Empty for the eval itself.
+    /// The place, as a JSON pointer from the eval: `/input/messages/0/role`. Empty for the eval itself.
     pub path: String,
-    /// What is wrong there.
+    /// The message.
     pub text: String,
 }
 
@@ -150,7 +150,7 @@ impl<'a> Fields<'a> {
         fault(self.faults, &below(self.path, key), text);
     }
 
-    /// What nobody has asked for; `None` if anything in this object was wrong.
+    /// The fields that were not read; `None` if anything in this object was wrong.
     pub(crate) fn rest(self) -> Option<Map<String, Value>> {
         (self.faults.len() == self.faults_before).then_some(self.rest)
     }

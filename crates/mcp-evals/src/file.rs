@@ -1,4 +1,4 @@
-//! A file of evals, in JSON: `{"evals": […]}`, or just the list.
+//! An eval file in JSON: `{"evals": […]}`, or just the list.
 //!
 //! Its main type is [`EvalFile`].
 
@@ -8,10 +8,10 @@ use crate::list::ListedEval;
 use crate::suite::{InvalidSuite, Suite};
 use crate::validate::validate;
 
-/// Evals as an author keeps them beside a server.
+/// The eval file of a server's author.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EvalFile {
-    /// The evals, and what should have been some.
+    /// The evals, including malformed ones.
     pub evals: Vec<ListedEval>,
     /// Fields beside `evals` that this crate does not know, `$schema` among them.
     pub extra: Map<String, Value>,
@@ -24,17 +24,17 @@ pub enum FileError {
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// It is JSON, but neither a list nor an object with one.
-    #[error("neither a list of evals nor an object with a list `evals`")]
+    #[error("expected a list of evals, or an object with a list `evals`")]
     Shape,
 }
 
 impl EvalFile {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     pub fn from_json(text: &str) -> Result<Self, FileError> {
         Self::from_value(serde_json::from_str(text)?)
     }
 
-    /// Reads a value that something else has parsed, YAML for instance.
+    /// Reads a value that is already parsed, for example from YAML.
     pub fn from_value(value: Value) -> Result<Self, FileError> {
         let (list, extra) = match value {
             Value::Object(mut members) => {
@@ -58,7 +58,7 @@ impl EvalFile {
         Value::Object(members)
     }
 
-    /// The evals, ready to be listed; or everything that is wrong with them.
+    /// Validates the evals of the file. The error contains all problems.
     pub fn into_suite(self) -> Result<Suite, InvalidSuite> {
         let report = validate(&self.evals);
         if report.is_valid() {

@@ -1,4 +1,4 @@
-//! What an eval does: its type is the level.
+//! The input of an eval. Its type is the level.
 //!
 //! Its main type is [`Input`].
 
@@ -8,23 +8,23 @@ use crate::fields::{Fields, ShapeFault, below, fault, members, object, serde_by_
 use crate::matching::whole_number;
 use crate::message::Message;
 
-/// What is done in an eval.
+/// The input of an eval.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// A model gets messages and the server's tools, and must call the right one.
     Invocation(InvocationInput),
-    /// A tool is called.
+    /// The client calls a tool.
     Execution(ExecutionInput),
     /// A full agent loop runs from messages.
     Scenario(ScenarioInput),
-    /// Of a type that this crate does not know, as it was.
+    /// An input of an unknown type, unchanged.
     Other(Map<String, Value>),
 }
 
 /// The input of an invocation eval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InvocationInput {
-    /// What the model is sent.
+    /// The messages for the model.
     pub messages: Vec<Message>,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
@@ -35,7 +35,7 @@ pub struct InvocationInput {
 pub struct ExecutionInput {
     /// The tool to call.
     pub tool_name: String,
-    /// What it is called with, exactly.
+    /// The exact arguments.
     pub arguments: Map<String, Value>,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
@@ -44,18 +44,18 @@ pub struct ExecutionInput {
 /// The input of a scenario eval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScenarioInput {
-    /// What the loop starts from.
+    /// The messages at the start of the loop.
     pub messages: Vec<Message>,
-    /// How many turns the loop may take, as it was written. The client decides if there is none.
+    /// The maximum number of turns, as written. Without it the client decides.
     pub max_turns: Option<Number>,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
 }
 
 impl ScenarioInput {
-    /// The limit as an integer, `None` if there is none or it is not a whole number of at least 1.
+    /// The limit as an integer; `None` if it is absent or not a whole number of at least 1.
     ///
-    /// A number past the range of `u64` counts as its bound.
+    /// A number above `u64::MAX` counts as `u64::MAX`.
     pub fn turn_limit(&self) -> Option<u64> {
         whole_number(self.max_turns.as_ref()?).filter(|turns| *turns > 0)
     }
@@ -70,7 +70,7 @@ impl Input {
         })
     }
 
-    /// An execution eval's input. Arguments that are no object count as none.
+    /// An execution eval's input. Arguments that are not an object are dropped.
     pub fn execution(tool_name: impl Into<String>, arguments: Value) -> Self {
         Self::Execution(ExecutionInput {
             tool_name: tool_name.into(),
@@ -107,7 +107,7 @@ impl Input {
         }
     }
 
-    /// The messages, of the levels that have some.
+    /// The messages, for levels that have messages.
     pub fn messages(&self) -> &[Message] {
         match self {
             Self::Invocation(input) => &input.messages,

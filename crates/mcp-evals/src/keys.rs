@@ -1,4 +1,4 @@
-//! The keys that evals have. Others are kept and mean nothing, except where a key would change what is
+//! The known keys of evals. Other keys are kept and have no effect, except where a key could change what is
 //! tested: inside `expected` and `grading`.
 
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::eval::Eval;
 use crate::expected::Expected;
 use crate::fields::below;
 
-/// The keys of an eval. `_meta` is for whoever wants it, here and below.
+/// The keys of an eval. `_meta` is allowed everywhere.
 pub const EVAL_KEYS: &[&str] = &[
     "id",
     "name",
@@ -18,7 +18,7 @@ pub const EVAL_KEYS: &[&str] = &[
     "_meta",
 ];
 
-/// The keys of `input`, by its `type`; none for a type that is not known.
+/// The keys of `input`, by its `type`; empty for an unknown type.
 pub fn input_keys(kind: &str) -> &'static [&'static str] {
     match kind {
         "invocation" => &["type", "messages", "_meta"],
@@ -28,7 +28,7 @@ pub fn input_keys(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The keys of `expected`, by its `type`; none for a type that is not known.
+/// The keys of `expected`, by its `type`; empty for an unknown type.
 pub fn expected_keys(kind: &str) -> &'static [&'static str] {
     match kind {
         "exact-match" => &["type", "toolName", "arguments", "content", "_meta"],
@@ -37,7 +37,7 @@ pub fn expected_keys(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The unknown keys of an eval that would change what is tested, as JSON pointers.
+/// The unknown keys of an eval that could change what is tested, as JSON pointers.
 pub(crate) fn deciding_unknown(eval: &Eval) -> Vec<String> {
     let extra = match &eval.expected {
         Expected::ExactMatch(expected) => Some(&expected.extra),

@@ -1,15 +1,15 @@
 //! The `evals` primitive of MCP: evaluations that a server ships alongside its tools, and any client
 //! can list and run.
 //!
-//! What goes over the wire is described in `SPEC.md`, beside this crate's sources. For a server:
+//! `SPEC.md`, beside this crate's sources, describes the wire format. For a server:
 //!
-//! - [`Eval`] and the types below it are the data. They keep fields that they do not know.
-//! - [`EvalFile`] reads evals from JSON, one broken eval at a time; [`validate`] says all that is wrong.
+//! - [`Eval`] and the types below it are the data. They keep unknown fields.
+//! - [`EvalFile`] reads evals from JSON, including malformed ones; [`validate`] reports all problems.
 //! - [`Suite`] answers `evals/list`: pages, cursors and the level filter.
-//! - [`splice`] puts the capability into a message that an SDK has already written.
-//! - The module `rmcp`, behind the feature of that name, does all of it in a server built on the Rust SDK.
+//! - [`splice`] inserts the capability into a message that an SDK has serialized.
+//! - The module `rmcp`, behind the feature `rmcp`, does all of this for a server built on the Rust SDK.
 //!
-//! For a client there are [`ListResult`], and the exact-match rules in [`matching`].
+//! For a client: [`ListResult`], and the exact-match rules in [`matching`].
 //!
 //! ```
 //! use mcp_evals::{Eval, Expected, Input, ListParams, Message, Suite};
@@ -36,9 +36,9 @@
 //! ```
 //!
 //! Numbers keep every digit if `serde_json` is built with `arbitrary_precision`, which the feature
-//! `exact-numbers` asks for. Without it, integers of 64 bits are exact and the rest are floats.
+//! `exact-numbers` enables. Without it, integers of 64 bits are exact and other numbers are floats.
 
-// Whoever writes a server reads these pages.
+// Authors of servers read these pages.
 #![warn(missing_docs)]
 
 mod capability;

@@ -1,7 +1,7 @@
 //! The request and the result of `evals/list`.
 //!
-//! Its main type is [`ListResult`]. A list is never lost for one bad item: what can't be read is
-//! kept as it came, with what is wrong with it.
+//! Its main type is [`ListResult`]. One malformed item does not break a list: it is
+//! kept unchanged, with its faults.
 
 use serde_json::{Map, Value};
 
@@ -11,16 +11,16 @@ use crate::fields::{Fields, ShapeFault, object, serde_by_hand};
 /// The params of `evals/list`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListParams {
-    /// Where to go on: a `nextCursor` as it came. The empty text is a cursor like any other.
+    /// The `nextCursor` of the previous page. The empty string is a valid cursor.
     pub cursor: Option<String>,
-    /// Only evals of this level.
+    /// Selects only evals of this level.
     pub level: Option<Level>,
     /// Fields that this crate does not know, `_meta` among them.
     pub extra: Map<String, Value>,
 }
 
 impl ListParams {
-    /// Params that ask for one level only.
+    /// Params that select one level.
     pub fn of_level(level: Level) -> Self {
         Self {
             level: Some(level),
@@ -68,9 +68,9 @@ impl ListParams {
 /// The result of `evals/list`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListResult {
-    /// The evals, and what should have been some.
+    /// The evals, including malformed ones.
     pub evals: Vec<ListedEval>,
-    /// How to ask for the next page, if there is one.
+    /// The cursor of the next page, if there is one.
     pub next_cursor: Option<String>,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
@@ -112,21 +112,21 @@ serde_by_hand!(ListParams, ListResult);
 pub enum ListedEval {
     /// An eval of the right shape. It may still be invalid.
     Eval(Box<Eval>),
-    /// Something that has not the shape of an eval.
+    /// An item that does not have the shape of an eval.
     Broken(MalformedEval),
 }
 
-/// An item that has not the shape of an eval.
+/// An item that does not have the shape of an eval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MalformedEval {
-    /// The item as it came.
+    /// The item, unchanged.
     pub value: Value,
-    /// Everything that is wrong with its shape.
+    /// All faults in its shape.
     pub faults: Vec<ShapeFault>,
 }
 
 impl MalformedEval {
-    /// The type or grading type that this crate does not know, which may be why the shape is strange.
+    /// The unknown type or grading type, which may explain the unexpected shape.
     pub fn unknown_type(&self) -> Option<String> {
         let text = |path: &str| self.value.pointer(path).and_then(Value::as_str);
         text("/id")?;
@@ -173,7 +173,7 @@ impl ListedEval {
         }
     }
 
-    /// The item as it goes over the wire.
+    /// The item as it is sent over the wire.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Eval(eval) => eval.to_value(),

@@ -1,4 +1,4 @@
-//! The exact-match rules: what a call or a result must be to pass.
+//! The exact-match rules for calls and results.
 //!
 //! Pure functions on JSON. Numbers are compared by value, however they are written: `1`, `1.0` and
 //! `10e-1` are one number, and integers of any size are exact. Arrays are compared in order, objects
@@ -14,7 +14,7 @@ use self::decimal::Decimal;
 use crate::expected::ExactMatch;
 use crate::fields::below;
 
-/// How many characters of a value a message shows.
+/// The maximum number of characters of a value in a message.
 const SHOWN_CHARS: usize = 120;
 
 /// Whether two values are the same.
@@ -52,9 +52,9 @@ pub(crate) fn whole_number(number: &Number) -> Option<u64> {
 pub struct Difference {
     /// The place, as a JSON pointer.
     pub path: String,
-    /// What should be there; `None` if nothing should.
+    /// The expected value; `None` if no value is expected.
     pub expected: Option<Value>,
-    /// What is there; `None` if nothing is.
+    /// The found value; `None` if there is no value.
     pub actual: Option<Value>,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first place where `actual` is not what is `expected`, `None` if they are [`equal`].
+/// The first difference between `expected` and `actual`; `None` if they are [`equal`].
 pub fn difference(expected: &Value, actual: &Value) -> Option<Difference> {
     difference_at(expected, actual, "")
 }
@@ -117,16 +117,16 @@ fn differing(expected: Option<&Value>, actual: Option<&Value>, path: &str) -> Op
 /// A tool call in a model's answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelToolCall<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub name: &'a str,
-    /// What it was called with.
+    /// The arguments of the call.
     pub arguments: &'a Map<String, Value>,
 }
 
-/// Why an outcome does not match. Its text is the reason a client can give.
+/// Why an outcome does not match. Clients can show its text as the reason.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Mismatch {
-    /// The model called nothing.
+    /// The model made no tool call.
     #[error("no tool was called")]
     NoCall,
     /// The model called other tools.
@@ -134,22 +134,22 @@ pub enum Mismatch {
     OtherTool {
         /// The tool that should have been called.
         wanted: String,
-        /// The tools that were.
+        /// The tools that were called.
         called: Vec<String>,
     },
-    /// The tool was called with other arguments; told for the first call of it.
+    /// The tool was called with other arguments. The difference is that of its first call.
     #[error("`{tool}` was called with other arguments: {difference}")]
     Arguments {
-        /// The tool.
+        /// The tool that was called.
         tool: String,
-        /// Where they differ.
+        /// The first difference between the arguments.
         difference: Box<Difference>,
     },
-    /// The result's content is another.
+    /// The result has other content.
     #[error("the content differs: {0}")]
     Content(Box<Difference>),
-    /// The eval does not say which content it expects.
-    #[error("the eval expects no content, so nothing can match it")]
+    /// The eval has no expected content.
+    #[error("the eval has no expected content, so no result can match")]
     NothingExpected,
 }
 

@@ -1,6 +1,11 @@
-//! The messages an eval starts from: MCP's `SamplingMessage`.
+//! The messages of an eval: MCP's `SamplingMessage`.
 //!
-//! Its main type is [`Message`]. Content of a type that this crate does not know is kept as it was.
+//! Its main type is [`Message`]. Content of an unknown type is kept unchanged.
+
+#![expect(
+    missing_docs,
+    reason = "fields of plain data, named as in the MCP schema"
+)]
 
 use serde_json::{Map, Value};
 
@@ -9,20 +14,17 @@ use crate::fields::{Fields, ShapeFault, below, fault, object, serde_by_hand};
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Who says it.
     pub role: Role,
-    /// What is said.
     pub content: Contents,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
 }
 
-/// Who says a message.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The user, also for results of tools.
+    /// The user, including tool results.
     User,
-    /// The model.
     Assistant,
 }
 
@@ -46,7 +48,6 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// The blocks.
     pub fn blocks(&self) -> &[Content] {
         match self {
             Self::One(block) => std::slice::from_ref(block),
@@ -58,59 +59,51 @@ impl Contents {
 /// One block of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// Text.
     Text(TextContent),
-    /// An image.
     Image(MediaContent),
-    /// A sound.
     Audio(MediaContent),
-    /// A call of a tool by the model.
+    /// A tool call of the model.
     ToolUse(ToolUse),
-    /// The result of such a call.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// Of a type that this crate does not know, as it was.
+    /// A block of an unknown type, unchanged.
     Other(Map<String, Value>),
 }
 
-/// Text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextContent {
-    /// The text.
     pub text: String,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
 }
 
-/// An image or a sound.
+/// An image or audio data.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MediaContent {
-    /// The bytes, in base64.
+    /// The data in base64.
     pub data: String,
-    /// What the bytes are.
+    /// The MIME type of the data.
     pub mime_type: String,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
 }
 
-/// A call of a tool by the model.
+/// A tool call of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolUse {
-    /// Ties the call to its result.
+    /// The id that links the call to its result.
     pub id: String,
-    /// The tool.
     pub name: String,
-    /// The arguments.
     pub input: Map<String, Value>,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,
 }
 
-/// The result of a call.
+/// The result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolResult {
-    /// The call's id.
     pub tool_use_id: String,
-    /// The blocks of the result, as they were.
+    /// The blocks of the result, unchanged.
     pub content: Vec<Value>,
     /// The structured result. Newer protocol versions allow any value here.
     pub structured_content: Option<Value>,
@@ -336,7 +329,7 @@ impl ToolResult {
 
 serde_by_hand!(Message, Content);
 
-/// Reads all elements, so that the faults of all are told.
+/// Reads all elements, to collect the faults of all.
 fn read_list<T>(
     value: Value,
     path: &str,

@@ -1,7 +1,7 @@
-//! The primitive in a server built on the Rust SDK, in two calls.
+//! Adds evals to a server built on the Rust SDK, in two calls.
 //!
-//! Its main type is [`Evals`]: [`Evals::around`] makes a handler of a handler, which declares the
-//! capability and answers `evals/list`; [`stdio`] is the transport that adds the top-level key, which
+//! Its main type is [`Evals`]: [`Evals::around`] wraps a handler. The wrapper declares the
+//! capability and answers `evals/list`. [`stdio`] is the transport that adds the top-level key, which
 //! the SDK can't write. Over HTTP the capability is in `experimental` and `extensions` only.
 //!
 //! ```no_run
@@ -36,7 +36,7 @@ pub use self::writer::{DeclaringWriter, stdio};
 use crate::capability::{CAPABILITY, Capability, EXTENSION, LIST_CHANGED, METHOD};
 use crate::suite::{PageError, Suite};
 
-/// The evals of a server. Clones are the same evals, so that one can stay outside the server and
+/// The evals of a server. Clones share the evals, so that a clone outside the server can
 /// [`replace`](Self::replace) them.
 #[derive(Debug, Clone)]
 pub struct Evals {
@@ -47,12 +47,12 @@ pub struct Evals {
 #[derive(Debug, Default)]
 struct EvalsState {
     suite: RwLock<Suite>,
-    /// Who is told of changes: clients that have finished the handshake.
+    /// The clients to notify of changes: those that have finished the handshake.
     peers: RwLock<Vec<Peer<RoleServer>>>,
 }
 
 impl Evals {
-    /// Evals that stay the same as long as the server runs.
+    /// Evals that don't change while the server runs.
     pub fn new(suite: Suite) -> Self {
         Self {
             capability: Capability::default(),
@@ -63,7 +63,7 @@ impl Evals {
         }
     }
 
-    /// Evals that may be [replaced](Self::replace): the capability says `listChanged`.
+    /// Evals that may be [replaced](Self::replace). The capability declares `listChanged`.
     pub fn changing(suite: Suite) -> Self {
         Self {
             capability: Capability::with_list_changed(),
@@ -71,7 +71,7 @@ impl Evals {
         }
     }
 
-    /// A handler that is `server`, with evals.
+    /// Wraps `server` in a handler that adds evals.
     pub fn around<H: ServerHandler>(&self, server: H) -> WithEvals<H> {
         WithEvals::new(server, self.clone())
     }
@@ -115,9 +115,9 @@ impl Evals {
         }))
     }
 
-    /// Ships other evals from now on, and tells every client, if `listChanged` was declared.
+    /// Replaces the evals, and notifies every client if `listChanged` was declared.
     ///
-    /// Clients without a handshake (2026-07-28) can't be told through this SDK, and list again before
+    /// This SDK can't notify clients without a handshake (2026-07-28). They list again before
     /// they run anything.
     pub async fn replace(&self, suite: Suite) {
         *self

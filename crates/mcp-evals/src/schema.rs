@@ -1,8 +1,8 @@
 //! The JSON Schema (draft 2020-12) of evals, for editors and for other languages.
 //!
-//! It accepts what [`validate`](crate::validate) finds no error in, with one exception: a schema can't
-//! say that ids are unique. Evals of types that it does not know are accepted as they are; keys that it does
-//! not know are accepted outside of `expected`.
+//! It accepts lists in which [`validate`](crate::validate) finds no error, with one exception: a schema can't
+//! require unique ids. Evals of unknown types are accepted; unknown keys
+//! are accepted outside of `expected`.
 
 use serde_json::{Value, json};
 
@@ -46,12 +46,12 @@ fn definitions() -> Value {
             "properties": {"messages": {"$ref": "#/$defs/messages"}},
         },
         "execution": {
-            "description": "The tool is called with exactly these arguments.",
+            "description": "The client calls the tool with exactly these arguments.",
             "required": ["toolName", "arguments"],
             "properties": {"toolName": {"type": "string"}, "arguments": {"type": "object"}},
         },
         "scenario": {
-            "description": "A full agent loop runs from the messages.",
+            "description": "A full agent loop starts with the messages.",
             "required": ["messages"],
             "properties": {
                 "messages": {"$ref": "#/$defs/messages"},
@@ -65,7 +65,7 @@ fn definitions() -> Value {
                 "_meta": true,
                 "toolName": {"type": "string", "description": "Invocation: the tool that must be called."},
                 "arguments": {"type": "object", "description": "Invocation: arguments the call must have."},
-                "content": {"description": "Execution: what the result's content must equal."},
+                "content": {"description": "Execution: the expected content of the result."},
             },
         },
         "llmJudge": {
@@ -74,7 +74,7 @@ fn definitions() -> Value {
             "properties": {"type": true, "_meta": true, "rubric": {
                 "type": "string",
                 "pattern": "\\S",
-                "description": "When the outcome is good, in plain words.",
+                "description": "The criterion for the judge, in plain words.",
             }},
         },
         "messages": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/message"}},
@@ -95,7 +95,7 @@ fn eval() -> Value {
     })
 }
 
-/// An eval whose input or grading is of a type that this version does not know.
+/// An eval with an unknown input or grading type.
 fn unknown_eval() -> Value {
     let unknown = |names: &[&str]| json!({"type": "string", "not": {"enum": names}});
     json!({
@@ -121,7 +121,7 @@ fn known_eval() -> Value {
         "required": ["name", "gradingType", "input", "expected"],
         "properties": {
             "name": {"type": "string", "description": "A label for people."},
-            "description": {"type": "string", "description": "What behaviour the eval verifies."},
+            "description": {"type": "string", "description": "The behaviour that the eval verifies."},
             "gradingType": {"enum": ["exact-match", "llm-as-judge"]},
             "grading": {"type": ["object", "null"], "maxProperties": 0},
             "input": {
@@ -148,7 +148,7 @@ fn known_eval() -> Value {
             {"if": graded("exact-match"), "then": expects("exact-match")},
             {"if": graded("llm-as-judge"), "then": expects("llm-as-judge")},
             {
-                "description": "An exact match must be able to fail, and can't grade a scenario.",
+                "description": "An exact match must be able to fail. It can't grade a scenario.",
                 "if": expects("exact-match"),
                 "then": {"properties": {"input": {"properties": {"type": {"not": {"const": "scenario"}}}}}},
             },

@@ -1,8 +1,8 @@
-//! Puts the capability into a message that is already written, without touching anything else.
+//! Inserts the capability into a serialized message, without changing anything else.
 //!
 //! SDKs refuse or drop a top-level capability that they do not know, so a server declares it in the
-//! line that goes out. Bytes are only ever inserted: unknown content, white space, the spelling of
-//! numbers and the order of keys stay as they are. What the message declares already wins.
+//! serialized message. Bytes are only inserted: unknown content, white space, the spelling of
+//! numbers and the order of keys stay unchanged. Existing declarations take precedence.
 
 mod scan;
 
@@ -11,22 +11,22 @@ use serde_json::Value;
 use self::scan::Object;
 use crate::capability::{CAPABILITY, Capability, EXTENSION};
 
-/// Bytes to be put into a message.
+/// Bytes to insert into a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Insertion {
-    /// Before which byte of the message.
+    /// The byte offset in the message.
     pub at: usize,
-    /// What comes there.
+    /// The bytes to insert.
     pub text: String,
 }
 
-/// Why the capability can't be put into a message. The message goes on as it is.
+/// Why the capability can't be inserted. Send the message unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum SpliceError {
     /// The message is not JSON.
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is no answer to `initialize` or `server/discover`.
+    /// The message is not a response to `initialize` or `server/discover`.
     #[error("the message has no object `result.capabilities`")]
     NoCapabilities,
 }
@@ -38,7 +38,7 @@ pub fn declare(message: &[u8], capability: &Capability) -> Result<Vec<u8>, Splic
     Ok(apply(message, &insertions))
 }
 
-/// What [`declare`] puts in, in the order of the places.
+/// The insertions of [`declare`], in ascending order.
 pub fn insertions(message: &[u8], capability: &Capability) -> Result<Vec<Insertion>, SpliceError> {
     let capabilities = find_capabilities(message)?;
     let mut places = Vec::new();
@@ -68,7 +68,7 @@ pub fn insertions(message: &[u8], capability: &Capability) -> Result<Vec<Inserti
     Ok(places)
 }
 
-/// A message with the insertions made, which must be in the order of their places.
+/// Applies insertions to a message. They must be in ascending order.
 pub fn apply(message: &[u8], insertions: &[Insertion]) -> Vec<u8> {
     let added: usize = insertions
         .iter()

@@ -1,7 +1,7 @@
-//! The server's side of `evals/list`: pages, cursors, and the level filter.
+//! The server side of `evals/list`: pages, cursors, and the level filter.
 //!
-//! Its main type is [`Suite`]. A cursor names the last eval that was sent, by its place and its id, so
-//! that a client that is in the middle of a list misses little when evals come and go.
+//! Its main type is [`Suite`]. A cursor names the last eval that was sent, by its index and its id, so
+//! that a client in the middle of a list misses little when evals change.
 
 use serde_json::Value;
 
@@ -10,16 +10,16 @@ use crate::fields::ShapeFault;
 use crate::list::{ListParams, ListResult, ListedEval};
 use crate::validate::{ValidationReport, validate};
 
-/// How many evals are on a page unless the server says otherwise.
+/// The default number of evals per page.
 pub const DEFAULT_PAGE_SIZE: usize = 100;
 
-/// The JSON-RPC code for a cursor or a level that the server does not know.
+/// The JSON-RPC code for an unknown cursor or level.
 pub const INVALID_PARAMS: i64 = -32602;
 
-/// Why there is no such page. The code on the wire is [`INVALID_PARAMS`].
+/// The params of `evals/list` are invalid. The code on the wire is [`INVALID_PARAMS`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
-    /// The cursor is none of ours.
+    /// The cursor is unknown.
     #[error("unknown cursor `{0}`")]
     Cursor(String),
     /// The params have the wrong shape.
@@ -28,13 +28,13 @@ pub enum PageError {
 }
 
 impl PageError {
-    /// The JSON-RPC code.
+    /// The JSON-RPC code of the error.
     pub fn code(&self) -> i64 {
         INVALID_PARAMS
     }
 }
 
-/// The evals a server ships, ready to be listed.
+/// The evals that a server ships.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
     items: Vec<ListedEval>,
@@ -48,7 +48,7 @@ impl Default for Suite {
 }
 
 impl Suite {
-    /// The evals of a server; or everything that is wrong with them.
+    /// Validates the evals of a server. The error contains all problems.
     pub fn new(evals: Vec<Eval>) -> Result<Self, InvalidSuite> {
         let items: Vec<ListedEval> = evals.into_iter().map(ListedEval::from).collect();
         let report = validate(&items);
@@ -78,7 +78,7 @@ impl Suite {
         &self.items
     }
 
-    /// The page that `params` ask for.
+    /// The page that `params` request.
     pub fn page(&self, params: &ListParams) -> Result<ListResult, PageError> {
         let start = match params.cursor.as_deref() {
             // No page ends with the empty cursor, so it can only be meant as the beginning.
@@ -107,7 +107,7 @@ impl Suite {
         })
     }
 
-    /// The page that the raw params of a request ask for; there may be none.
+    /// The page that the raw params of a request ask for.
     pub fn answer(&self, params: Option<&Value>) -> Result<ListResult, PageError> {
         let Some(params) = params else {
             return self.page(&ListParams::default());
@@ -120,7 +120,7 @@ impl Suite {
         self.page(&params)
     }
 
-    /// The place after the eval that a cursor names, or after its old place if it is gone.
+    /// The index after the eval that a cursor names, or after its old index if it is gone.
     fn after(&self, cursor: &str) -> Result<usize, PageError> {
         let unknown = || PageError::Cursor(cursor.to_owned());
         let (place, mark) = cursor.split_once('-').ok_or_else(unknown)?;
@@ -138,7 +138,7 @@ impl Suite {
     }
 }
 
-/// Evals that a server must not ship: two with one id, or one that nobody could run.
+/// Evals that a server must not ship: invalid ones, or several with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid evals:\n{0}")]
 pub struct InvalidSuite(pub ValidationReport);
@@ -151,7 +151,7 @@ fn cursor(place: usize, item: &ListedEval) -> String {
     format!("{place:x}-{}", id_mark(item))
 }
 
-/// A short stand-in for an id, which may be of any length: the 64-bit FNV-1a hash.
+/// A short form of an id, which may be of any length: its 64-bit FNV-1a hash.
 fn id_mark(item: &ListedEval) -> String {
     let id = item.id().unwrap_or_default();
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

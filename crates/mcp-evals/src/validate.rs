@@ -1,7 +1,7 @@
-//! Says everything that is wrong with a list of evals, at once.
+//! Validates a list of evals, and reports all problems at once.
 //!
 //! Its main type is [`ValidationReport`]. An eval with an error must not be run; one of an unknown type is
-//! skipped, since it may come from a newer version of the proposal.
+//! skipped, because it may come from a newer version of the proposal.
 
 mod rules;
 mod secrets;
@@ -14,24 +14,24 @@ use serde_json::Value;
 
 use crate::list::ListedEval;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// The eval is invalid.
     Error,
-    /// The eval can be run, but its author should look.
+    /// The eval can run, but its author should review it.
     Warning,
-    /// The eval is of a type, or has a key, that this crate does not know, and is left out.
+    /// The eval has an unknown type or key, so clients skip it.
     Skip,
 }
 
-/// What a finding is about.
+/// The rule that a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingRule {
     /// A field is missing, or has a value of the wrong type.
     Shape,
-    /// Two evals have one id.
+    /// Several evals have the same id.
     DuplicateId,
     /// The id is empty.
     EmptyId,
@@ -39,44 +39,44 @@ pub enum FindingRule {
     TypeMismatch,
     /// A scenario is graded by exact match.
     ScenarioExactMatch,
-    /// Nothing could make the eval fail.
+    /// The eval can't fail.
     CannotFail,
     /// There are no messages to start from.
     NoMessages,
-    /// A message is a note to the author.
+    /// A message still contains a TODO note.
     Unfinished,
     /// `maxTurns` is not a whole number of at least 1.
     MaxTurns,
-    /// A field means nothing in this place.
+    /// A field has no effect here.
     NoEffect,
     /// The input, the grading, or a message is of an unknown type.
     UnknownType,
-    /// A key inside `expected` or `grading` that is not known, and may change what is tested.
+    /// An unknown key inside `expected` or `grading`, which may change what is tested.
     UnknownKey,
-    /// Something looks like a secret.
+    /// A value looks like a secret.
     Secret,
     /// An execution eval calls a tool that may destroy something.
     DestructiveTool,
-    /// An execution eval calls a tool that does not say whether it may.
+    /// An execution eval calls a tool without annotations, which may be destructive.
     UnannotatedTool,
     /// The server has no such tool.
     UnknownTool,
 }
 
-/// One thing to tell about one eval.
+/// A problem of one eval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvalFinding {
-    /// The eval's place in the list.
+    /// The index of the eval in the list.
     pub index: usize,
     /// The eval's id, if it has one.
     pub id: Option<String>,
-    /// Where in the eval, as a JSON pointer. Empty for the eval itself.
+    /// The place in the eval, as a JSON pointer. Empty for the eval itself.
     pub path: String,
-    /// How bad it is.
+    /// Whether the eval is invalid, suspicious or skipped.
     pub severity: Severity,
-    /// What it is about.
+    /// The rule that the eval breaks.
     pub rule: FindingRule,
-    /// What is wrong.
+    /// The message, which continues a sentence that starts with the place.
     pub text: String,
 }
 
@@ -93,18 +93,18 @@ impl fmt::Display for EvalFinding {
     }
 }
 
-/// What is to be done with an eval.
+/// What a client does with an eval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EvalStatus {
-    /// It can be run.
+    /// The client can run it.
     Valid,
-    /// It must not be run, and is reported.
+    /// The client must not run it, and reports it.
     Invalid,
-    /// It is left out with a notice, and nothing fails for it.
+    /// The client skips it with a notice; this is not a failure.
     Skipped,
 }
 
-/// Everything found in a list of evals.
+/// All findings in a list of evals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValidationReport {
     /// The findings, in the order of the evals.
@@ -112,9 +112,9 @@ pub struct ValidationReport {
 }
 
 impl ValidationReport {
-    /// What is to be done with the eval at `index`.
+    /// What a client does with the eval at `index`.
     ///
-    /// A skip outweighs an error: who does not know a type can't say what is wrong with it.
+    /// A skip takes precedence over an error, because the rules of an unknown type are unknown.
     pub fn status(&self, index: usize) -> EvalStatus {
         let has = |severity| self.of(index).any(|finding| finding.severity == severity);
         if has(Severity::Skip) {
@@ -158,14 +158,14 @@ impl fmt::Display for ValidationReport {
     }
 }
 
-/// Looks at a whole list of evals.
+/// Validates a list of evals.
 pub fn validate(items: &[ListedEval]) -> ValidationReport {
     examine(items, None)
 }
 
-/// Looks at a whole list of evals, and at the tools they name.
+/// Validates a list of evals and the tools that they name.
 ///
-/// `tools` are the objects of `tools/list`, of all its pages.
+/// `tools` are the objects from all pages of `tools/list`.
 pub fn validate_with_tools(items: &[ListedEval], tools: &[Value]) -> ValidationReport {
     examine(items, Some(tools))
 }

@@ -173,7 +173,7 @@ fn e1_e4_e9_e34_the_stateless_era() {
 }
 
 #[test]
-fn e7_changes_are_told() {
+fn e7_clients_are_notified_of_changes() {
     let folder = std::env::temp_dir().join(format!("mcp-evals-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file: PathBuf = folder.join("evals.json");

@@ -160,11 +160,7 @@ fn e8_a_key_that_may_change_what_is_tested_makes_an_eval_be_skipped() {
     check(with("/expected", "_meta", json!({"a": 1})), &[]);
     let report = report(vec![with("/expected", "contents", json!([]))]);
     assert_eq!(report.status(0), EvalStatus::Skipped);
-    assert!(
-        report
-            .to_string()
-            .contains("the key `contents` is not known")
-    );
+    assert!(report.to_string().contains("unknown key `contents`"));
 }
 
 #[test]
@@ -266,7 +262,7 @@ fn e11_max_turns_is_a_whole_number_of_at_least_one() {
 }
 
 #[test]
-fn e36_a_note_to_the_author_is_no_prompt() {
+fn e36_a_todo_note_is_not_a_prompt() {
     let mut eval = scenario(Value::Null);
     let content = json!({"type": "text", "text": "TODO: ask for something"});
     eval["input"]["messages"] = json!([{"role": "user", "content": content}]);

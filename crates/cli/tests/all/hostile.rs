@@ -39,14 +39,14 @@ fn bombs_end_in_a_clear_error() {
     check(
         folder.path(),
         "deep.yaml",
-        "error: lists and maps nest deeper than 100 levels",
+        "error: lists and maps are nested deeper than 100 levels",
     );
 
     at("deep-block.yaml", &"- ".repeat(10_000));
     check(
         folder.path(),
         "deep-block.yaml",
-        "error: lists and maps nest deeper than 100 levels",
+        "error: lists and maps are nested deeper than 100 levels",
     );
 
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
@@ -58,14 +58,14 @@ fn bombs_end_in_a_clear_error() {
     check(
         folder.path(),
         "laughs.yaml",
-        "error: the file holds more than 200000 values",
+        "error: the file contains more than 200000 values",
     );
 
     at("wide.yaml", &format!("[{}]", "a,".repeat(3 << 20)));
     check(
         folder.path(),
         "wide.yaml",
-        "error: the file holds more than 200000 values",
+        "error: the file contains more than 200000 values",
     );
 
     let mut keys = "kind: Eval\n".to_owned();

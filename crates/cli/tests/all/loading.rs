@@ -137,14 +137,14 @@ fn tasks_of_a_source_are_read_inside_its_root_and_their_servers_renamed() {
         required.replace("../prompt.txt", "../../secret.txt"),
     )
     .unwrap();
-    assert!(validate().contains("`../../secret.txt` leads out of the source `up`"));
+    assert!(validate().contains("`../../secret.txt` is outside the source `up`"));
     fs::write(folder.path().join("up/tasks/t.yaml"), required).unwrap();
     fs::remove_file(folder.path().join("up/prompt.txt")).unwrap();
     std::os::unix::fs::symlink("../secret.txt", folder.path().join("up/prompt.txt")).unwrap();
-    assert!(validate().contains("`../prompt.txt` leads out of the source `up`"));
+    assert!(validate().contains("`../prompt.txt` is outside the source `up`"));
     std::os::unix::fs::symlink("../../secret.txt", folder.path().join("up/tasks/link.yaml"))
         .unwrap();
-    assert!(validate().contains("`link.yaml` leads out of the source `up`"));
+    assert!(validate().contains("`link.yaml` is outside the source `up`"));
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_long_chain_of_partners_is_handed_over() {
 }
 
 #[test]
-fn nobody_has_a_partner_in_an_empty_row() {
+fn an_empty_row_has_no_pairs() {
     assert_eq!(maximum_matching(2, 0, |_, _| true), [None, None]);
     assert_eq!(maximum_matching(0, 2, |_, _| true), []);
     assert_eq!(in_order(2, 0, |_, _| true), [None, None]);

@@ -1,7 +1,7 @@
-//! Whether the tool calls were the expected ones, one for one.
+//! The check `calls`: each expected call matches a tool call of its own.
 //!
-//! An entry that is expected `n` times takes `n` calls. First only certain fits are tried, then
-//! those that the record does not tell apart as well: what only these complete is unknown.
+//! An entry that is expected `n` times takes `n` calls. First only certain matches are tried, then
+//! also those that the record does not prove. If only these complete the list, the verdict is unknown.
 
 mod explain;
 
@@ -22,24 +22,24 @@ pub(super) fn evaluate(
             return CheckResult::unknown(format!("{entry}: {why}"), Vec::new());
         }
     }
-    let board = FitMatrix::new(entries, tool_calls(transcript));
-    if entries.is_empty() || (mode != CallsMode::Exact && board.asks_for_nothing()) {
+    let matrix = FitMatrix::new(entries, tool_calls(transcript));
+    if entries.is_empty() || (mode != CallsMode::Exact && matrix.asks_for_nothing()) {
         return CheckResult::nothing_to_check();
     }
-    if let Some(taken) = board.complete(mode, Certainty::Certain) {
+    if let Some(taken) = matrix.complete(mode, Certainty::Certain) {
         return CheckResult::pass(taken);
     }
-    if board.complete(mode, Certainty::Possible).is_some() {
-        return board.doubt();
+    if matrix.complete(mode, Certainty::Possible).is_some() {
+        return matrix.doubt();
     }
-    explain::failure(&board, mode)
+    explain::failure(&matrix, mode)
 }
 
-/// Every expected entry beside every call.
+/// Which expected entry matches which call.
 struct FitMatrix<'a> {
     entries: &'a [ToolMatcher],
     calls: Vec<ObservedToolCall<'a>>,
-    /// For each entry and call; `None` if they do not fit.
+    /// The match of each entry and call; `None` if there is none.
     fits: Vec<Vec<Option<Certainty>>>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> FitMatrix<'a> {
         Some(taken.into_iter().map(|call| self.seq(call)).collect())
     }
 
-    /// For each slot the entry it belongs to. More slots than calls are never needed to see that
+    /// The entry of each slot. More slots than calls are never needed to see that
     /// calls are missing, however often an entry is expected.
     fn slots(&self, mode: CallsMode) -> Vec<usize> {
         let enough = self.calls.len() + 1;
@@ -114,7 +114,7 @@ impl<'a> FitMatrix<'a> {
         }
     }
 
-    /// Whether the calls fall into one stretch for each entry, each as long as the entry says.
+    /// Whether the calls form one run per entry, each with a length that the entry allows.
     fn partitions(&self, certainty: Certainty) -> bool {
         let ends = self.calls.len() + 1;
         // reachable[j]: the entries so far can take exactly the first j calls.
@@ -151,7 +151,7 @@ impl<'a> FitMatrix<'a> {
                     let seq = tool.call.seq;
                     evidence.push(seq);
                     lines.push(format!(
-                        "{}: can't tell whether call #{seq} fits: {why}",
+                        "{}: call #{seq} may match, but {why}",
                         self.expected(entry)
                     ));
                 }
@@ -169,7 +169,7 @@ impl<'a> FitMatrix<'a> {
     }
 }
 
-/// How many calls an entry may take where nothing else may stand: an open end means its least.
+/// The maximum number of calls for an entry in exact mode: without `max`, its minimum.
 fn most(times: Times) -> u64 {
     times.max.unwrap_or_else(|| times.least())
 }

@@ -1,4 +1,4 @@
-//! Whether a tool was called twice with the same arguments.
+//! The check `noDuplicateCalls`: no tool is called twice with the same arguments.
 
 use std::collections::HashMap;
 
@@ -61,7 +61,7 @@ fn describe(group: &[ObservedToolCall<'_>]) -> String {
     )
 }
 
-/// Calls whose arguments nobody can compare, where there is something to compare them with.
+/// Calls whose arguments can't be compared, if there are other calls of the same tool.
 fn doubtful(calls: &[ObservedToolCall<'_>]) -> Vec<(u64, String)> {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     for tool in calls {
@@ -76,7 +76,7 @@ fn doubtful(calls: &[ObservedToolCall<'_>]) -> Vec<(u64, String)> {
             let label = label(&tool.call.server, tool.name);
             Some((
                 seq,
-                format!("can't tell whether call #{seq} ({label}) repeats another one: its arguments {why}"),
+                format!("call #{seq} ({label}) may repeat another call, but its arguments {why}"),
             ))
         })
         .collect()

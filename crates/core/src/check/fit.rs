@@ -1,4 +1,4 @@
-//! Whether one call is what one entry asks for.
+//! Compares one call with one entry of a check.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::excerpt::excerpt;
 use crate::matcher::Matcher;
 use crate::transcript::{Call, CallOutcome, CallRequest, Payload, Transcript};
 
-/// A tool call, seen without what is not one.
+/// A tool call of a transcript.
 #[derive(Clone, Copy)]
 pub(super) struct ObservedToolCall<'a> {
     pub(super) call: &'a Call,
@@ -31,22 +31,21 @@ pub(super) fn tool_calls(transcript: &Transcript) -> Vec<ObservedToolCall<'_>> {
         .collect()
 }
 
-/// Three-valued: whether a call is what was asked for.
+/// Whether a call matches an entry: yes, no or unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallFit {
     Yes,
-    /// Another tool.
     OtherTool,
-    /// The right tool in the wrong way.
+    /// The right tool, but other conditions fail.
     No(NearMiss),
-    /// The record does not tell.
+    /// The record does not prove it.
     Maybe(String),
 }
 
 /// Why a call of the right tool does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NearMiss {
-    /// In how many ways; the least is the nearest.
+    /// The number of differences, to find the nearest call.
     pub(super) distance: usize,
     /// The first of them.
     pub(super) reason: String,
@@ -179,5 +178,5 @@ fn refused(code: i64, message: &str) -> CallFit {
 }
 
 fn never_answered() -> CallFit {
-    CallFit::no("was never answered")
+    CallFit::no("got no response")
 }

@@ -1,4 +1,4 @@
-//! Whether calls came in a given order, whatever came between them.
+//! The check `callOrder`: calls occur in a given order, with any calls between them.
 
 use super::CheckResult;
 use super::target::{OrderEntry, OrderKind};
@@ -41,7 +41,9 @@ fn missing(
             entries[found.len() - 1],
             numbers(&elsewhere)
         ),
-        _ if transcript.calls.is_empty() => format!("{place} was never called; nothing was"),
+        _ if transcript.calls.is_empty() => {
+            format!("{place} was never called; the agent made no calls")
+        }
         _ => {
             let labels = transcript.calls.iter().map(|call| named(call).to_string());
             format!("{place} was never called; called: {}", distinct(labels))

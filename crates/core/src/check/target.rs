@@ -1,4 +1,4 @@
-//! What an entry of a check names: tools, resources, prompts, skills.
+//! The entries of checks: tools, resources, prompts, skills.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::json::brief;
 use crate::matcher::Matcher;
 use crate::pattern::Pattern;
 
-/// A server and what of it: an exact name, a pattern (either may match), or anything.
+/// A server with an exact name, a pattern (either may match), or anything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NameMatcher {
     /// The server, by its name in the suite.
@@ -20,36 +20,32 @@ pub struct NameMatcher {
     pub pattern: Option<Pattern>,
 }
 
-/// A tool, and what its calls must be like to count.
+/// A tool, and the conditions on its calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolMatcher {
-    /// Which tool.
     pub target: NameMatcher,
-    /// What its arguments must match; a call without arguments has `{}`.
+    /// A matcher for its arguments; a call without arguments has `{}`.
     pub arguments: Option<Matcher>,
-    /// What its whole result must match: `content`, `structuredContent`, `isError`.
+    /// A matcher for its whole result: `content`, `structuredContent`, `isError`.
     pub result: Option<Matcher>,
     /// Whether it must have ended in an error, of the tool or of the protocol.
     pub is_error: Option<bool>,
-    /// How long it may have taken.
+    /// The maximum duration of the call.
     pub max_duration: Option<Duration>,
-    /// How many such calls make the entry count.
+    /// The required number of such calls.
     pub times: Times,
 }
 
-/// How many calls; at least one unless told otherwise.
+/// A number of calls, by default at least one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
-    /// The fewest.
     pub min: Option<u64>,
-    /// The most.
     pub max: Option<u64>,
 }
 
 /// One place in an order of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OrderEntry {
-    /// What is called.
     pub kind: OrderKind,
     /// The server, by its name in the suite.
     pub server: String,
@@ -57,21 +53,17 @@ pub struct OrderEntry {
     pub name: String,
 }
 
-/// What an [`OrderEntry`] calls.
+/// The type of call of an [`OrderEntry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum OrderKind {
-    /// A tool.
     Tool,
-    /// A resource.
     Resource,
-    /// A prompt.
     Prompt,
 }
 
 /// A skill: an exact name, a pattern (either may match), or any.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillMatcher {
-    /// The exact name.
     pub name: Option<String>,
     /// A pattern for it.
     pub pattern: Option<Pattern>,
@@ -102,22 +94,21 @@ fn either(exact: Option<&str>, pattern: Option<&Pattern>, name: &str) -> bool {
 }
 
 impl Times {
-    /// The fewest calls: one, unless told otherwise or none are allowed.
+    /// The minimum: one by default, zero if no calls are allowed.
     pub fn least(self) -> u64 {
         self.min
             .unwrap_or_else(|| self.max.map_or(1, |max| max.min(1)))
     }
 
-    /// The most calls.
     pub fn most(self) -> u64 {
         self.max.unwrap_or(u64::MAX)
     }
 
-    /// Why no count could ever be right.
+    /// The message if no count can satisfy both bounds.
     pub(super) fn contradiction(self) -> Option<String> {
         (self.least() > self.most()).then(|| {
             format!(
-                "`times` asks for at least {} and at most {} calls",
+                "`times` requires at least {} and at most {} calls",
                 self.least(),
                 self.most()
             )
@@ -164,7 +155,7 @@ fn write_either(
 }
 
 impl ToolMatcher {
-    /// The entry with how often it is asked for, where it says so.
+    /// The entry with its `times`, if it has any.
     pub fn describe(&self) -> String {
         if self.times == Times::default() {
             return self.to_string();

@@ -1,4 +1,4 @@
-//! Every check where it passes, where it fails and why, and where it can't tell.
+//! For every check: when it passes, when and why it fails, and when it is unknown.
 
 mod calls;
 mod fits;
@@ -205,7 +205,6 @@ fn a_call_that_may_be_missing_leaves_open_what_it_could_change() {
     ));
 }
 
-/// The message #2.
 fn unread(kind: Option<CallKind>, name: Option<&str>) -> UnreadMessage {
     UnreadMessage {
         seq: 2,
@@ -266,7 +265,7 @@ fn a_message_that_may_be_a_call_concerns_only_what_it_may_name() {
 #[test]
 fn times_that_no_count_can_meet_are_never_a_pass() {
     let list = vec![times(entry("a"), 3, 2)];
-    let reason = "`fs` `a`: `times` asks for at least 3 and at most 2 calls";
+    let reason = "`fs` `a`: `times` requires at least 3 and at most 2 calls";
     for check in [
         Check::ToolsUsed(list.clone()),
         Check::RequireAny(list.clone()),

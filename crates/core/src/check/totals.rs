@@ -1,4 +1,4 @@
-//! How many tool calls there were in all.
+//! The checks `minToolCalls` and `maxToolCalls`.
 
 use super::CheckResult;
 use super::fit::{ObservedToolCall, tool_calls};

@@ -1,4 +1,4 @@
-//! What messages that may be calls mean for a check.
+//! Handles messages that may be calls, but can't be read for certain.
 
 use super::CheckResult;
 use super::target::{NameMatcher, OrderEntry, OrderKind};
@@ -32,7 +32,7 @@ pub(super) fn may_be_entry(message: &UnreadMessage, entry: &OrderEntry) -> bool 
         && name.is_none_or(|name| *name == entry.name)
 }
 
-/// The answer of a check that these messages may change.
+/// The unknown verdict of a check that these messages could change.
 pub(super) fn doubt(messages: &[&UnreadMessage]) -> CheckResult {
     let lines = messages
         .iter()

@@ -1,4 +1,4 @@
-//! Whether what a check names was used, and how often.
+//! Counts how often the entries of a check were used.
 //!
 //! With `d` calls that count for certain and `p` that may, the count is anywhere from `d` to
 //! `d + p`: the answer is certain only if it is the same for all of these.
@@ -13,9 +13,9 @@ use crate::transcript::{CallRequest, Transcript};
 /// How often each entry of a check was used.
 pub(super) struct UsageCounts {
     tallies: Vec<EntryTally>,
-    /// What is done with such a thing: it is called, read, used, loaded.
+    /// The verb for messages: called, read, used or loaded.
     deed: &'static str,
-    /// What was used, named or not.
+    /// A list of everything that was used.
     used: String,
 }
 
@@ -89,7 +89,7 @@ fn named(
     }
 }
 
-/// `None` if the agent does not tell which skills it loads.
+/// `None` if the agent does not report which skills it loads.
 pub(super) fn skills(entries: &[SkillMatcher], transcript: &Transcript) -> Option<UsageCounts> {
     let loads = transcript.skills.as_ref()?;
     let tally = |entry: &SkillMatcher| {
@@ -118,48 +118,48 @@ fn used(labels: Vec<String>, noun: &str, deed: &str) -> String {
 }
 
 /// Every entry was used as often as it says.
-pub(super) fn all(census: &UsageCounts) -> CheckResult {
-    if let Some(result) = census.unusable() {
+pub(super) fn all(counts: &UsageCounts) -> CheckResult {
+    if let Some(result) = counts.unusable() {
         return result;
     }
-    let short = census.with(CountStatus::Out);
-    let open = census.with(CountStatus::Open);
+    let short = counts.with(CountStatus::Out);
+    let open = counts.with(CountStatus::Open);
     if !short.is_empty() {
-        return census.failure(&short);
+        return counts.failure(&short);
     }
     if !open.is_empty() {
         return doubt(&open);
     }
-    CheckResult::pass(certain(&census.with(CountStatus::In)))
+    CheckResult::pass(certain(&counts.with(CountStatus::In)))
 }
 
 /// At least one entry was used as often as it says.
-pub(super) fn any(census: &UsageCounts) -> CheckResult {
-    if let Some(result) = census.unusable() {
+pub(super) fn any(counts: &UsageCounts) -> CheckResult {
+    if let Some(result) = counts.unusable() {
         return result;
     }
-    let met = census.with(CountStatus::In);
+    let met = counts.with(CountStatus::In);
     if !met.is_empty() {
         return CheckResult::pass(certain(&met));
     }
-    let open = census.with(CountStatus::Open);
+    let open = counts.with(CountStatus::Open);
     if !open.is_empty() {
         return doubt(&open);
     }
-    census.failure(&census.with(CountStatus::Out))
+    counts.failure(&counts.with(CountStatus::Out))
 }
 
 /// No entry was used as often as it says.
-pub(super) fn none(census: &UsageCounts) -> CheckResult {
-    if let Some(result) = census.unusable() {
+pub(super) fn none(counts: &UsageCounts) -> CheckResult {
+    if let Some(result) = counts.unusable() {
         return result;
     }
-    let met = census.with(CountStatus::In);
+    let met = counts.with(CountStatus::In);
     if !met.is_empty() {
-        let lines = met.iter().map(|tally| tally.offence(census.deed));
+        let lines = met.iter().map(|tally| tally.offence(counts.deed));
         return CheckResult::fail(listed(lines.collect(), "\n"), certain(&met));
     }
-    let open = census.with(CountStatus::Open);
+    let open = counts.with(CountStatus::Open);
     if !open.is_empty() {
         return doubt(&open);
     }
@@ -170,10 +170,7 @@ fn doubt(open: &[&EntryTally]) -> CheckResult {
     let possible = || open.iter().flat_map(|tally| &tally.possible);
     let lines = open.iter().filter_map(|tally| {
         let (seq, why) = tally.possible.first()?;
-        Some(format!(
-            "{}: can't tell whether call #{seq} counts: {why}",
-            tally.entry
-        ))
+        Some(format!("{}: call #{seq} may match, but {why}", tally.entry))
     });
     CheckResult::unknown(
         listed(lines.collect(), "\n"),
@@ -188,7 +185,7 @@ fn certain(tallies: &[&EntryTally]) -> Vec<u64> {
         .collect()
 }
 
-/// Where an entry's count lies, beside what its `times` asks for.
+/// How an entry's count compares with its `times`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CountStatus {
     In,
@@ -197,7 +194,7 @@ enum CountStatus {
 }
 
 impl UsageCounts {
-    /// An answer for lists that nothing could satisfy or break.
+    /// The result for lists that no transcript could pass or fail.
     fn unusable(&self) -> Option<CheckResult> {
         if self.tallies.is_empty() {
             return Some(CheckResult::nothing_to_check());
@@ -209,10 +206,10 @@ impl UsageCounts {
         Some(CheckResult::unknown(contradiction, Vec::new()))
     }
 
-    fn with(&self, standing: CountStatus) -> Vec<&EntryTally> {
+    fn with(&self, status: CountStatus) -> Vec<&EntryTally> {
         self.tallies
             .iter()
-            .filter(|tally| tally.standing() == standing)
+            .filter(|tally| tally.status() == status)
             .collect()
     }
 
@@ -257,7 +254,7 @@ impl EntryTally {
         }
     }
 
-    fn standing(&self) -> CountStatus {
+    fn status(&self) -> CountStatus {
         let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
         let low = count(self.certain.len());
         let high = count(self.certain.len() + self.possible.len());
@@ -275,7 +272,7 @@ impl EntryTally {
         self.certain.is_empty() && self.possible.is_empty() && self.nearest.is_none()
     }
 
-    /// Why the entry does not count.
+    /// The reason why the entry's count is too low or too high.
     fn shortfall(&self, deed: &str) -> String {
         let Self { entry, times, .. } = self;
         let nearest = self
@@ -284,7 +281,7 @@ impl EntryTally {
             .map(|(seq, miss)| format!("nearest is call #{seq}: {}", miss.reason));
         if self.certain.is_empty() && self.possible.is_empty() && *times == Times::default() {
             return match nearest {
-                Some(nearest) => format!("{entry}: no call fits; {nearest}"),
+                Some(nearest) => format!("{entry}: no call matches; {nearest}"),
                 None => format!("{entry} was never {deed}"),
             };
         }
@@ -296,13 +293,13 @@ impl EntryTally {
         line
     }
 
-    /// Why the entry counts, where it must not.
+    /// The reason why a forbidden entry fails the check.
     fn offence(&self, deed: &str) -> String {
         let Self { entry, times, .. } = self;
         if *times == Times::default() {
             return format!("{entry} was {deed}: {}", numbers(&self.certain));
         }
-        format!("{entry}: {times} must not be, found {}", self.found())
+        format!("{entry}: {times} forbidden, found {}", self.found())
     }
 
     fn found(&self) -> String {
@@ -312,7 +309,7 @@ impl EntryTally {
         }
         if !self.possible.is_empty() {
             let possible: Vec<u64> = self.possible.iter().map(|(seq, _)| *seq).collect();
-            found = format!("{found}, not counting {} that may fit", numbers(&possible));
+            found = format!("{found}, plus {} that may match", numbers(&possible));
         }
         found
     }

@@ -1,19 +1,19 @@
-//! How reasons speak of calls: names, numbers, and lists that stay short.
+//! Texts about calls for messages: names, numbers, and short lists.
 
 use std::collections::HashMap;
 
 use super::fit::ObservedToolCall;
 use crate::excerpt::excerpt;
 
-/// How many members of a list a reason spells out.
+/// The maximum number of list items in a message.
 pub(super) const LISTED: usize = 10;
 
-/// A server and what of it.
+/// A server and a name.
 pub(super) fn label(server: &str, name: &str) -> String {
     format!("`{server}` `{}`", excerpt(name))
 }
 
-/// What was called, by name: each once, with how often.
+/// The names of calls, each once, with its count.
 pub(super) fn distinct(labels: impl IntoIterator<Item = String>) -> String {
     let mut order = Vec::new();
     let mut counts: HashMap<String, usize> = HashMap::new();
@@ -31,7 +31,7 @@ pub(super) fn distinct(labels: impl IntoIterator<Item = String>) -> String {
     listed(named.collect(), ", ")
 }
 
-/// The names of tool calls, or that there were none.
+/// The names of tool calls, or a note that there are none.
 pub(super) fn called(calls: &[ObservedToolCall<'_>]) -> String {
     if calls.is_empty() {
         return "no tool was called".to_owned();

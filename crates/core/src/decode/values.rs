@@ -1,4 +1,4 @@
-//! The types that files hold: texts, numbers, lists, maps.
+//! The basic types of files: strings, numbers, lists, maps.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ impl<T: Decode> Decode for Option<T> {
     }
 }
 
-/// Something that decides a verdict: a key inside it that the format does not have is an error, at
-/// every depth, since ignoring a mistyped check would drop it.
+/// A value that decides a verdict: an unknown key inside it is an error, at
+/// every depth, because a mistyped check would be ignored.
 #[derive(Debug, Clone)]
 pub struct StrictKeys<T>(pub T);
 
@@ -62,8 +62,8 @@ impl<T: Decode> Decode for StrictKeys<T> {
     }
 }
 
-/// A key that may be left out, but not left empty: `toolsUsed:` with nothing behind it was meant
-/// to say something.
+/// A key that may be absent, but not empty: the author of `toolsUsed:` without a value
+/// forgot something.
 #[derive(Debug, Clone)]
 pub struct OptionalNonEmpty<T>(Option<T>);
 
@@ -91,12 +91,12 @@ impl<T: Decode> Decode for OptionalNonEmpty<T> {
     }
 }
 
-/// A required key whose absence is reported, while the rest of its map is still looked at.
+/// A required key. Its absence is reported, and the rest of its map is still decoded.
 #[derive(Debug, Clone)]
 pub struct RequiredKey<T>(Option<T>);
 
 impl<T> RequiredKey<T> {
-    /// The value, unless it was reported as absent or wrong.
+    /// The value, unless it was reported as absent or invalid.
     pub fn get(&self) -> Option<&T> {
         self.0.as_ref()
     }
@@ -156,7 +156,7 @@ impl<T: Decode> Decode for Vec<T> {
     }
 }
 
-/// A list that proves nothing when it is empty, and is refused then.
+/// A list that must not be empty, because an empty list checks nothing.
 #[derive(Debug, Clone)]
 pub struct NonEmpty<T>(pub Vec<T>);
 
@@ -247,18 +247,21 @@ impl Decode for String {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         match &node.data {
             NodeValue::String(text) if text.is_empty() => {
-                cx.report(node.span, Problem::error(Code::Value, "the text is empty"));
+                cx.report(
+                    node.span,
+                    Problem::error(Code::Value, "the string is empty"),
+                );
                 None
             }
             NodeValue::String(text) => Some(text.clone()),
             NodeValue::Number(..) | NodeValue::Bool(_) => {
-                let message = format!("expected a text, found {}", node.describe());
+                let message = format!("expected a string, found {}", node.describe());
                 let problem = Problem::error(Code::Type, message);
                 cx.report(node.span, problem.hint("put it in quotes"));
                 None
             }
             _ => {
-                cx.wrong_type(node, "a text");
+                cx.wrong_type(node, "a string");
                 None
             }
         }
@@ -269,7 +272,7 @@ impl Decode for String {
     }
 }
 
-/// A text that may be written as a number or a boolean without quotes, as public files do for
+/// A string that may be written as a number or a boolean without quotes, as public files do for
 /// labels, arguments and versions. It may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LooseText(pub String);
@@ -281,7 +284,7 @@ impl Decode for LooseText {
             NodeValue::Number(_, raw) => Some(Self(raw.clone())),
             NodeValue::Bool(value) => Some(Self(value.to_string())),
             _ => {
-                cx.wrong_type(node, "a text");
+                cx.wrong_type(node, "a string");
                 None
             }
         }
@@ -301,7 +304,10 @@ impl Decode for bool {
             {
                 let message = format!("expected `true` or `false`, found `{text}`");
                 let problem = Problem::error(Code::Type, message);
-                cx.report(node.span, problem.hint("in YAML 1.2 this is a text"));
+                cx.report(
+                    node.span,
+                    problem.hint("in YAML 1.2 this is a string; write `true` or `false`"),
+                );
                 None
             }
             _ => {
@@ -360,7 +366,7 @@ impl Decode for PositiveInteger {
     }
 }
 
-/// An amount of money or the like: a number above zero.
+/// A number greater than zero, such as an amount of money.
 impl Decode for f64 {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         let number = match &node.data {
@@ -370,7 +376,7 @@ impl Decode for f64 {
         match number {
             Some(number) if number > 0.0 && number.is_finite() => Some(number),
             _ => {
-                cx.wrong_type(node, "a number above zero");
+                cx.wrong_type(node, "a number greater than zero");
                 None
             }
         }
@@ -393,7 +399,7 @@ impl Decode for Duration {
         };
         match duration::parse(text) {
             Ok(duration) if duration.is_zero() => {
-                let message = "a duration of zero leaves no time at all";
+                let message = "a duration can't be zero";
                 cx.report(node.span, Problem::error(Code::Value, message));
                 None
             }
@@ -427,7 +433,7 @@ impl Decode for Pattern {
         match Self::compile(&text) {
             Ok(pattern) => Some(pattern),
             Err(error) => {
-                let message = format!("`{text}` is not a regular expression: {error}");
+                let message = format!("invalid regular expression `{text}`: {error}");
                 cx.report(node.span, Problem::error(Code::Value, message));
                 None
             }

@@ -1,4 +1,4 @@
-//! From a text's events to its tree, within limits.
+//! Builds the tree from a parser's events, within limits.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,7 +8,7 @@ use saphyr_parser::{Event, ScalarStyle, Tag};
 use super::{MAX_DEPTH, MAX_NODES, MapEntry, Node, NodeValue, scalar};
 use crate::problem::{Code, Problem, Problems, SourceText, Span};
 
-/// A list or map whose end was not seen yet.
+/// A list or map that has not ended.
 struct OpenCollection {
     anchor: usize,
     span: Span,
@@ -55,7 +55,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes in one event. An error ends the text.
+    /// Processes one event. An error ends the parsing.
     pub(super) fn accept(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -121,7 +121,7 @@ impl<'a> Builder<'a> {
         let Some((node, nodes, depth)) = self.anchors.get(&anchor) else {
             return Err(Problem::error(
                 Code::Value,
-                "the alias stands inside the value that it refers to",
+                "recursive alias: it stands inside the value that it refers to",
             ));
         };
         let (nodes, depth) = (*nodes, *depth);
@@ -170,13 +170,13 @@ impl<'a> Builder<'a> {
             tag.to_string()
         };
         self.problems.push(
-            Problem::error(Code::Value, format!("the tag `{name}` has no meaning here"))
+            Problem::error(Code::Value, format!("unsupported YAML tag `{name}`"))
                 .at(self.source, span)
                 .hint("remove the tag"),
         );
     }
 
-    /// Files a finished value where it belongs.
+    /// Adds a finished value to its list or map.
     fn finish(&mut self, node: Node, anchor: usize, plain: bool) -> Result<(), Problem> {
         if anchor != 0 {
             // The copy is counted too: anchors nested in anchors would copy without end.
@@ -245,7 +245,7 @@ impl<'a> Builder<'a> {
         Node { span, data }
     }
 
-    /// Expands `<<`: keys that are there already win, and earlier merges win over later ones.
+    /// Expands `<<`: existing keys take precedence, and earlier merges over later ones.
     fn merge(&mut self, entries: &mut Vec<MapEntry>, known: &mut HashSet<String>, merged: Node) {
         match merged.data {
             NodeValue::Mapping(new) => {
@@ -265,7 +265,7 @@ impl<'a> Builder<'a> {
                 }
             }
             _ => self.problems.push(
-                Problem::error(Code::Type, "`<<` merges maps, and this is none")
+                Problem::error(Code::Type, "`<<` merges maps, but this value is not a map")
                     .at(self.source, merged.span),
             ),
         }
@@ -284,13 +284,13 @@ fn read_key(
         NodeValue::Number(_, raw) => raw,
         NodeValue::Bool(value) => value.to_string(),
         NodeValue::Null | NodeValue::Sequence(_) | NodeValue::Mapping(_) => {
-            let problem = Problem::error(Code::Type, "a key must be a text")
+            let problem = Problem::error(Code::Type, "a key must be a string")
                 .hint("quote it if it contains `{`, `[` or `:`");
             return (MapKey::Invalid, Some((problem, span)));
         }
     };
     if let Some(first) = index.insert(key.clone(), span) {
-        let problem = Problem::error(Code::DuplicateKey, format!("the key `{key}` is here twice"))
+        let problem = Problem::error(Code::DuplicateKey, format!("duplicate key `{key}`"))
             .hint(format!("first on line {}", first.line));
         return (MapKey::Invalid, Some((problem, span)));
     }
@@ -300,14 +300,14 @@ fn read_key(
 pub(super) fn too_many() -> Problem {
     Problem::error(
         Code::Limit,
-        format!("the file holds more than {MAX_NODES} values"),
+        format!("the file contains more than {MAX_NODES} values"),
     )
-    .hint("aliases count as often as they are used; split the file, or keep large texts apart")
+    .hint("split the file, or move large texts to other files; each use of an alias counts")
 }
 
 pub(super) fn too_deep() -> Problem {
     Problem::error(
         Code::Limit,
-        format!("lists and maps nest deeper than {MAX_DEPTH} levels"),
+        format!("lists and maps are nested deeper than {MAX_DEPTH} levels"),
     )
 }

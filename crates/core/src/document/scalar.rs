@@ -1,4 +1,4 @@
-//! What a plain scalar means, and how JSON's escapes are brought to YAML's.
+//! Resolves plain scalars, and converts JSON's escapes to YAML's.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use serde_json::Number;
 
 use super::NodeValue;
 
-/// Gives a plain scalar the meaning that YAML 1.2's core schema does. What has no JSON
-/// form (`.inf`, `.nan`) stays a text.
+/// Resolves a plain scalar by YAML 1.2's core schema. A value without a JSON
+/// form (`.inf`, `.nan`) stays a string.
 pub(super) fn resolve(text: Cow<'_, str>) -> NodeValue {
     match &*text {
         "" | "~" | "null" | "Null" | "NULL" => NodeValue::Null,

@@ -1,18 +1,18 @@
-//! Values as YAML, for files that people read and change.
+//! Writes values as YAML, for files that people read and edit.
 //!
 //! Its main function is [`push_block`]. What it writes, [`parse`](super::parse) reads back as the same
-//! value; texts are always quoted, so that nothing in them means anything.
+//! value; strings are always quoted, so that no syntax in them has an effect.
 
 use serde_json::Value;
 
 use crate::printable::is_hidden;
 
-/// Words that mean something without quotes.
+/// Words that YAML interprets without quotes.
 const WORDS: [&str; 10] = [
     "true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan",
 ];
 
-/// A text in double quotes. Whatever can't be seen is escaped.
+/// A string in double quotes. Invisible characters are escaped.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -48,7 +48,7 @@ pub fn key(text: &str) -> String {
     }
 }
 
-/// Adds a value behind `key:` or `-`: on the same line, or on lines of their own that are indented so far.
+/// Adds a value after `key:` or `-`: on the same line, or on separate lines with this indentation.
 pub fn push_block(out: &mut String, value: &Value, indent: usize) {
     let pad = " ".repeat(indent);
     match value {

@@ -1,7 +1,7 @@
-//! The file that says what somebody has agreed to run: reviewable text, for the repository.
+//! The consent file: which shipped evals the user agreed to run, as reviewable text for the repository.
 //!
-//! Its main type is [`Consents`]. An entry holds the hashes of what was agreed to, and a hash over
-//! itself: one that was changed by hand, or by accident, is an error and no consent.
+//! Its main type is [`Consents`]. An entry contains the hashes of the server, tools and evals, and a hash over
+//! itself: an edited entry is an error and not a consent.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,25 +22,24 @@ const KIND: &str = "Consent";
 const VERSION: &str = "1";
 
 const HEADING: &str = "\
-# What was agreed to run of the evals that servers ship. Proctor wrote it; review it like code.
-# If a server's command, tools or evals change, its consent is gone, and Proctor shows the difference.
+# Consent to run the evals that servers ship. Written by Proctor; review it like code.
+# If a server's command, tools or evals change, Proctor shows the difference and asks again.
 ";
 
-/// What was agreed to, by the names of the servers.
+/// The consents by server name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Consents {
-    /// The entries.
     pub servers: BTreeMap<String, Consent>,
 }
 
-/// What was agreed to on one server.
+/// The consent for one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consent {
-    /// What the server was.
+    /// The fingerprint of the server at that time.
     pub fingerprint: Fingerprint,
     /// The ids of the evals that were shown and agreed to.
     pub agreed: BTreeSet<String>,
-    /// The calls that were shown, for whoever reviews the file.
+    /// The calls that were shown, for reviewers of the file.
     pub calls: BTreeSet<String>,
 }
 
@@ -54,7 +53,7 @@ record! {
 }
 
 record! {
-    /// What was agreed to on one server.
+    /// The consent for one server.
     struct ConsentEntry {
         "target" => target: LooseText,
         "given" => given: Vec<LooseText>,
@@ -67,7 +66,7 @@ record! {
 }
 
 impl Consent {
-    /// What has changed since, if anything has; of a level, only its evals count.
+    /// The changes since the consent, if any. With a level, only its evals count.
     pub fn difference(
         &self,
         now: &Fingerprint,
@@ -77,7 +76,7 @@ impl Consent {
         agreed.difference(&now.clone().of_level(level))
     }
 
-    /// The hash over all of it.
+    /// The hash over the whole entry.
     fn sha256(&self) -> String {
         // What a reviewer reads is what was agreed to.
         let whole = json!([self.fingerprint.sha256(), self.agreed, self.calls]);
@@ -116,7 +115,7 @@ impl Consent {
             calls: set(&entry.calls),
         };
         if consent.sha256() != entry.sha256.0 {
-            let message = "the entry is not as Proctor wrote it: its hash is another";
+            let message = "the entry was edited: its hash does not match";
             let problem = Problem::error(Code::Value, message);
             cx.report(
                 entry.sha256.span,
@@ -152,7 +151,7 @@ impl Consent {
 }
 
 fn unreadable<T>(line: &WithSpan<String>, cx: &Context<'_>) -> Option<T> {
-    let problem = Problem::error(Code::Value, "this is not how Proctor writes it");
+    let problem = Problem::error(Code::Value, "malformed entry: not written by Proctor");
     cx.report(
         line.span,
         problem.hint("remove the entry to be asked again"),
@@ -169,13 +168,13 @@ fn push_list(name: &str, lines: impl Iterator<Item = String>, out: &mut String) 
     }
 }
 
-/// Why a consent can't be kept.
+/// A consent does not fit in a file.
 #[derive(Debug, thiserror::Error)]
-#[error("there are more tools and evals than a consent file can hold")]
+#[error("too many tools and evals for a consent file")]
 pub struct ConsentTooLarge;
 
 impl Consents {
-    /// Reads a file that is there. Without consents there is an error among the problems.
+    /// Loads an existing file. If it returns `None`, it has reported an error.
     pub fn load(path: &Path, problems: &mut Problems) -> Option<Self> {
         let source = match files::read(path) {
             Ok(source) => source,
@@ -197,10 +196,13 @@ impl Consents {
 
     fn read(file: &ConsentFile, cx: &Context<'_>) -> Self {
         if file.kind.value != KIND {
-            let message = format!("this is a file of kind `{}`, not `{KIND}`", file.kind.value);
+            let message = format!(
+                "expected a file of kind `{KIND}`, found `{}`",
+                file.kind.value
+            );
             cx.report(file.kind.span, Problem::error(Code::Kind, message));
         } else if file.version.value.0 != VERSION {
-            let message = format!("version `{}` is not known", file.version.value.0);
+            let message = format!("unsupported version `{}`", file.version.value.0);
             cx.report(file.version.span, Problem::error(Code::Value, message));
         }
         let entries = file.servers.iter();
@@ -211,7 +213,7 @@ impl Consents {
         }
     }
 
-    /// The file: the same consents always give the same text.
+    /// The text of the file. The same consents always give the same text.
     pub fn render(&self) -> Result<String, ConsentTooLarge> {
         let mut out = format!("{HEADING}kind: {KIND}\nversion: {VERSION}\nservers:\n");
         let mut nodes = 10;
@@ -285,20 +287,20 @@ mod tests {
             let error = load(&changed).unwrap_err();
             assert!(error.contains(expected), "{error}");
         };
-        let hash = "its hash is another";
+        let hash = "its hash does not match";
         check("server 'a b'", "server b", hash);
         check("- \"t {", "- \"u {", hash);
         check("    agreed:\n", "    agreed:\n      - more\n", hash);
         check("KEY", "YEK", hash);
         check("other a b", "execution a b", hash);
-        check("other a b \\\"c\\\" ", "x", "not how Proctor writes it");
+        check("other a b \\\"c\\\" ", "x", "not written by Proctor");
         check(
             "kind: Consent",
             "kind: Task",
-            "this is a file of kind `Task`",
+            "expected a file of kind `Consent`, found `Task`",
         );
-        check("version: 1", "version: 2", "version `2` is not known");
+        check("version: 1", "version: 2", "unsupported version `2`");
         check("    target:", "    targets:", "unknown key `targets`");
-        check("kind: Consent", "kind: [", "not valid YAML");
+        check("kind: Consent", "kind: [", "invalid YAML");
     }
 }

@@ -1,4 +1,4 @@
-//! A file of evals, as a server's author keeps it: YAML or JSON, read with its places.
+//! The eval file of a server's author, in YAML or JSON, with the place of each value.
 //!
 //! Its main type is [`EvalsFile`].
 
@@ -16,17 +16,17 @@ use crate::hint::nearest_hint;
 use crate::problem::{Code, Problem, Problems, SourceText, Span};
 use crate::suite::files;
 
-/// Evals, and where they stand.
+/// The evals of a file and their places.
 #[derive(Debug)]
 pub struct EvalsFile {
-    /// The evals, and what should have been some.
+    /// The evals, including malformed ones.
     pub evals: Vec<ListedEval>,
     source: SourceText,
     root: Node,
 }
 
 impl EvalsFile {
-    /// Reads a file. Without one there is an error among the problems.
+    /// Loads a file. If it returns `None`, it has reported an error.
     pub fn load(path: &Path, problems: &mut Problems) -> Option<Self> {
         let source = match files::read(path) {
             Ok(source) => source,
@@ -38,12 +38,11 @@ impl EvalsFile {
         Self::parse(source, problems)
     }
 
-    /// Reads a text.
     pub fn parse(source: SourceText, problems: &mut Problems) -> Option<Self> {
         let before = problems.errors();
         let document = document::parse(&source, problems)?;
         if let Some(span) = document.second {
-            let problem = Problem::error(Code::Syntax, "the file holds more than one document");
+            let problem = Problem::error(Code::Syntax, "the file contains more than one document");
             problems.push(problem.at(&source, span));
         }
         match EvalFile::from_value(document.root.to_json()) {
@@ -54,7 +53,7 @@ impl EvalsFile {
             }),
             Ok(_) => None,
             Err(_) => {
-                let message = "neither a list of evals nor a map with a list `evals`";
+                let message = "expected a list of evals, or a map with a list `evals`";
                 let problem = Problem::error(Code::Type, message);
                 problems.push(problem.at(&source, document.root.span));
                 None
@@ -62,7 +61,7 @@ impl EvalsFile {
         }
     }
 
-    /// Adds what was found in the evals to the problems, each at its place.
+    /// Adds the findings to the problems, each at its place.
     pub fn tell(&self, report: &ValidationReport, problems: &mut Problems) {
         for finding in &report.findings {
             let message = finding.to_string();
@@ -70,16 +69,14 @@ impl EvalsFile {
             let problem = match finding.severity {
                 Severity::Error => Problem::error(code, message),
                 Severity::Warning => Problem::warning(code, message),
-                Severity::Skip => {
-                    Problem::warning(code, message).hint("clients of today leave it out")
-                }
+                Severity::Skip => Problem::warning(code, message).hint("current clients skip it"),
             };
             problems.push(problem.at(&self.source, self.place(finding)));
         }
     }
 
-    /// Adds what was found for whoever writes the file. What clients would leave out is an error
-    /// here, and unknown keys are named with what was probably meant.
+    /// Adds the findings for the author of the file. An eval that clients would skip is an error
+    /// here, and unknown keys come with a suggestion.
     pub fn tell_author(&self, report: &ValidationReport, problems: &mut Problems) {
         let mut told = ValidationReport::default();
         for finding in &report.findings {
@@ -100,7 +97,7 @@ impl EvalsFile {
         }
     }
 
-    /// Adds the keys that would change what is tested, and are not known.
+    /// Adds the unknown keys that could change what is tested.
     pub fn tell_unknown_keys(&self, report: &ValidationReport, problems: &mut Problems) {
         let unknown = |finding: &&EvalFinding| finding.rule == FindingRule::UnknownKey;
         for finding in report.findings.iter().filter(unknown) {
@@ -108,7 +105,7 @@ impl EvalsFile {
         }
     }
 
-    /// Adds an error for what clients would leave out.
+    /// Adds an error for an eval that clients would skip.
     fn refuse(&self, finding: &EvalFinding, problems: &mut Problems) {
         let text = |path: &str| {
             self.value(finding.index)?
@@ -147,7 +144,7 @@ impl EvalsFile {
         self.evals.get(index).map(ListedEval::to_value)
     }
 
-    /// Warns of keys that are kept and mean nothing.
+    /// Warns of unknown keys without effect.
     fn warn_of_unknown_keys(&self, index: usize, problems: &mut Problems) {
         let Some(eval) = self.node(index) else { return };
         let input = eval.get("input");
@@ -170,7 +167,7 @@ impl EvalsFile {
         }
     }
 
-    /// A message without content says nothing to a model.
+    /// Refuses messages without content.
     fn refuse_empty_messages(&self, index: usize, problems: &mut Problems) {
         let messages = self
             .node(index)
@@ -182,7 +179,7 @@ impl EvalsFile {
             if matches!(&content.data, NodeValue::Sequence(blocks) if blocks.is_empty()) {
                 let problem = Problem::error(
                     Code::Missing,
-                    "the list is empty, so the message says nothing",
+                    "the list is empty, so the message has no content",
                 );
                 problems.push(problem.at(&self.source, content.span));
             }
@@ -197,7 +194,7 @@ impl EvalsFile {
         }
     }
 
-    /// The place that a finding means, or the nearest around it that is there.
+    /// The place of a finding, or the nearest enclosing place that exists.
     fn place(&self, finding: &EvalFinding) -> Span {
         self.span_of(finding.index, &finding.path)
     }
@@ -286,7 +283,7 @@ evals:
         assert_eq!(
             told(text),
             [
-                "9:5 error: eval `a`, `/expected`: has no `content`, so every result would do",
+                "9:5 error: eval `a`, `/expected`: has no `content`, so any result would pass",
                 "8:19 warning: eval `a`, `/input/arguments/password`: `password` looks like a secret: use made-up data",
                 "11:5 error: eval `b`, `/name`: is missing",
                 "11:5 error: eval `b`, `/input`: is missing",
@@ -297,12 +294,12 @@ evals:
 
     #[test]
     fn e36_a_file_is_a_list_or_a_map_with_one() {
-        let shape = "1:1 error: neither a list of evals nor a map with a list `evals`";
+        let shape = "1:1 error: expected a list of evals, or a map with a list `evals`";
         assert_eq!(told("evals: []"), [""; 0]);
         assert_eq!(told("[]"), [""; 0]);
         assert_eq!(told("{\"evals\": []}"), [""; 0]);
         assert_eq!(told("kind: Eval"), [shape]);
         assert_eq!(told("5"), [shape]);
-        assert!(told("evals: [")[0].contains("not valid YAML"));
+        assert!(told("evals: [")[0].contains("invalid YAML"));
     }
 }

@@ -1,7 +1,7 @@
-//! What a server is and offers, as hashes, so that a change is seen later.
+//! Fingerprints of servers: hashes that reveal later changes.
 //!
-//! Its main type is [`Fingerprint`]. It covers the server's command or address, its tools and its evals;
-//! no value from the environment is in it.
+//! Its main type is [`Fingerprint`]. It covers the server's command or URL, its tools and its evals;
+//! it contains no values from the environment.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,15 +14,15 @@ use sha2::{Digest, Sha256};
 use crate::hint::listed;
 use crate::json::canonical;
 
-/// How many names of each sort a difference shows; the rest are counted.
+/// The maximum number of names per type in a difference. The others are counted.
 const SHOWN: usize = 20;
 
-/// What a server was when somebody looked.
+/// The command, tools and evals of a server, as hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// Its command or address, as it was written.
+    /// Its command or URL, as the file has it.
     pub target: String,
-    /// The names of the variables or headers that it is given.
+    /// The names of its environment variables or headers.
     pub given: Vec<String>,
     /// The hash of each tool, by name.
     pub tools: BTreeMap<String, String>,
@@ -30,7 +30,7 @@ pub struct Fingerprint {
     pub evals: BTreeMap<String, EvalMark>,
 }
 
-/// What is kept of an eval.
+/// The level and hash of an eval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvalMark {
     /// Its level in a word, or `other`.
@@ -40,7 +40,7 @@ pub struct EvalMark {
 }
 
 impl Fingerprint {
-    /// Of a server with these tools and evals, as they were listed.
+    /// The fingerprint of a server with these tools and evals.
     pub fn new(target: String, given: Vec<String>, tools: &[Value], evals: &[ListedEval]) -> Self {
         let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for tool in tools {
@@ -71,7 +71,7 @@ impl Fingerprint {
         }
     }
 
-    /// The SHA-256 of all of it.
+    /// The SHA-256 of the whole fingerprint.
     pub fn sha256(&self) -> String {
         let evals = self.evals.iter();
         let evals: Vec<Value> = evals
@@ -90,7 +90,7 @@ impl Fingerprint {
         self
     }
 
-    /// What has changed since, if anything has.
+    /// The changes since, if any.
     pub fn difference(&self, now: &Self) -> Option<FingerprintDifference> {
         let difference = FingerprintDifference {
             target: (self.target != now.target).then(|| (self.target.clone(), now.target.clone())),
@@ -102,27 +102,22 @@ impl Fingerprint {
     }
 }
 
-/// What is not as it was.
+/// The differences between two fingerprints.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FingerprintDifference {
-    /// The command or address, then and now.
+    /// The command or URL, then and now.
     pub target: Option<(String, String)>,
-    /// The variables or headers that it is given, then and now.
+    /// The names of variables or headers, then and now.
     pub given: Option<(Vec<String>, Vec<String>)>,
-    /// Tools, by name.
     pub tools: Changes,
-    /// Evals, by id.
     pub evals: Changes,
 }
 
-/// Names of what came, went, and is another.
+/// The names of added, removed and changed items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// What came.
     pub added: Vec<String>,
-    /// What went.
     pub removed: Vec<String>,
-    /// What is another.
     pub changed: Vec<String>,
 }
 
@@ -160,19 +155,19 @@ impl Changes {
 }
 
 impl fmt::Display for FingerprintDifference {
-    /// A line for each sort of change, each behind a line break.
+    /// One line per type of change, each after a line break.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((old, new)) = &self.target {
-            write!(f, "\n  the server was `{old}` and is `{new}`")?;
+            write!(f, "\n  the server changed from `{old}` to `{new}`")?;
         }
         if let Some((old, new)) = &self.given {
             let named = |names: &[String]| match names {
-                [] => "nothing".to_owned(),
+                [] => "none".to_owned(),
                 names => listed(names.iter().map(String::as_str)),
             };
             write!(
                 f,
-                "\n  it was given {} and is given {}",
+                "\n  its variables or headers changed from {} to {}",
                 named(old),
                 named(new)
             )?;
@@ -203,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn e30_every_change_of_a_server_is_seen_and_said() {
+    fn e30_every_change_of_a_server_is_reported() {
         let tools = [json!({"name": "a", "n": 1}), json!({"name": "b"})];
         let evals = [eval("one", "execution", 1), eval("two", "scenario", 1)];
         let old = print(&tools, &evals);
@@ -236,8 +231,8 @@ mod tests {
         let mut other = old.clone();
         other.target = "server --y".to_owned();
         other.given = vec!["KEY".to_owned()];
-        let expected = "\n  the server was `server --x` and is `server --y`\
-             \n  it was given nothing and is given `KEY`";
+        let expected = "\n  the server changed from `server --x` to `server --y`\
+             \n  its variables or headers changed from none to `KEY`";
         check(&other, expected);
     }
 

@@ -1,7 +1,7 @@
-//! JSON text to a value, without loss and without a choice.
+//! Parses JSON without loss and without ambiguity.
 //!
-//! Strings may hold half of a surrogate pair, which no Rust string can: a character that nobody uses
-//! stands for it, so that nothing is lost and the rest can be read. A key that appears twice is an
+//! JSON strings may contain half of a surrogate pair, which Rust strings can't: a private-use character
+//! replaces it, so that nothing is lost and the rest can be read. A duplicate key is an
 //! error: implementations disagree on which of the two counts.
 
 use std::borrow::Cow;
@@ -18,14 +18,14 @@ use crate::excerpt::excerpt;
 const SURROGATES: u32 = 0xd800;
 const STAND_INS: u32 = 0x10_f800;
 
-/// Reads a text. Half surrogate pairs are kept, by stand-ins; keys that appear twice are refused.
+/// Parses a text. Stand-ins replace half surrogate pairs; duplicate keys are refused.
 pub fn decode(text: &str) -> serde_json::Result<Value> {
     let text = with_stand_ins(text);
     serde_json::from_str::<UnambiguousValue>(&text)?;
     serde_json::from_str(&text)
 }
 
-/// Whether there is half of a surrogate pair in a value: its text is not the same for all readers.
+/// Whether a value contains half of a surrogate pair, which parsers read differently.
 pub fn has_lone_surrogate(value: &Value) -> bool {
     let is_in = |text: &str| text.chars().any(|c| half(c).is_some());
     match value {
@@ -102,7 +102,7 @@ fn unit(bytes: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// A value in which no key appears twice. Nothing of it is kept.
+/// Checks a value for duplicate keys, and drops it.
 struct UnambiguousValue;
 
 impl<'de> Deserialize<'de> for UnambiguousValue {
@@ -124,7 +124,7 @@ impl<'de> Visitor<'de> for UnambiguousValue {
             map.next_value::<Self>()?;
             if keys.contains(&key) {
                 let key = excerpt(&key).into_owned();
-                return Err(A::Error::custom(format!("the key `{key}` appears twice")));
+                return Err(A::Error::custom(format!("duplicate key `{key}`")));
             }
             keys.insert(key);
         }

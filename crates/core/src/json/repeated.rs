@@ -1,19 +1,19 @@
-//! Keys that an object has twice: parsers disagree about which of the values counts.
+//! Finds duplicate keys: parsers disagree about which of the values counts.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Whether some object of a JSON text has a key more than once. What is no JSON has none.
+/// Whether an object of a JSON text has a duplicate key. `false` if the text is not JSON.
 pub fn repeats_a_key(json: &[u8]) -> bool {
     let error = serde_json::from_slice::<UniqueKeysValue>(json).err();
     error.is_some_and(|error| error.to_string().starts_with(REPEATED))
 }
 
-const REPEATED: &str = "a key is there twice";
+const REPEATED: &str = "duplicate key";
 
-/// Any value whose objects have each key once.
+/// Any value without duplicate keys.
 struct UniqueKeysValue;
 
 impl<'de> Deserialize<'de> for UniqueKeysValue {
@@ -98,8 +98,8 @@ mod tests {
             "{",
             "1",
             r#"{"a":1,"A":1,"b":{"a":1},"c":[{"a":1},{"a":2}],"d":12345678901234567890123}"#,
-            r#""a key is there twice""#,
-            r#"{"a key is there twice":1}"#,
+            r#""duplicate key""#,
+            r#"{"duplicate key":1}"#,
         ] {
             assert!(!repeats_a_key(json.as_bytes()), "{json}");
         }

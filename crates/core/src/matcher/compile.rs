@@ -1,4 +1,4 @@
-//! From a written matcher to a compiled one, with every mistake in it at once.
+//! Compiles a matcher, and collects all mistakes in it.
 
 use serde_json::{Map, Number, Value};
 
@@ -23,7 +23,7 @@ const OPERATORS: [&str; 12] = [
     "$not",
 ];
 
-/// Below this likeness, a suggestion would be a guess.
+/// The minimum similarity for a suggestion.
 const LIKENESS: f64 = 0.5;
 
 const LITERAL_KEY: &str = "a literal key that starts with `$` goes under `$exact`";
@@ -41,7 +41,7 @@ pub(super) fn compile(written: &Value) -> Result<MatcherNode, Vec<MatcherError>>
     }
 }
 
-/// Goes on after a mistake, so that all of them are reported; what it builds then is thrown away.
+/// Continues after a mistake to report all of them; the result is then dropped.
 struct Compiler {
     path: Vec<PathStep>,
     errors: Vec<MatcherError>,
@@ -67,8 +67,10 @@ impl Compiler {
         if let (Some((operator, _)), Some((key, _))) = (known, plain.first()) {
             self.inside(PathStep::Key((*operator).clone()), |this| {
                 this.error(
-                    format!("`{operator}` stands beside the plain key `{key}`: an object holds either operators or keys"),
-                    Some(format!("to ask for both, match `{key}` apart; {LITERAL_KEY}")),
+                    format!("`{operator}` and the plain key `{key}` can't be mixed in one object"),
+                    Some(format!(
+                        "to require both, match `{key}` separately; {LITERAL_KEY}"
+                    )),
                 );
             });
         }
@@ -143,7 +145,7 @@ impl Compiler {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 self.error(
-                    format!("the pattern `{written}` does not compile: {error}"),
+                    format!("invalid regular expression `{written}`: {error}"),
                     None,
                 );
                 None

@@ -1,4 +1,4 @@
-//! How far a value is from a match: the number of places where it differs.
+//! The distance of a value from a match: the number of places where it differs.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Whether a value matches and, if not, the first place where it does not.
+//! Evaluates a matcher, and finds the first mismatch.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ pub(super) fn evaluate(node: &MatcherNode, value: Option<&Value>) -> Result<(), 
     })
 }
 
-/// A mismatch on its way out; the steps to it are collected from the inside.
+/// A mismatch. Its path is collected from the inside out.
 struct MatchFailure {
     inward: Vec<PathStep>,
     reason: String,
@@ -180,7 +180,7 @@ fn match_present(operator: &Operator, found: &Value) -> MatchOutcome {
                     path.reverse();
                     Err(MatchFailure {
                         inward: path,
-                        reason: format!("does not fit the schema: {message}"),
+                        reason: format!("does not match the schema: {message}"),
                     })
                 }
             };
@@ -235,7 +235,7 @@ fn match_unordered(elements: &[Operand], found: &[Value]) -> MatchOutcome {
         .take(3)
         .collect();
     Err(MatchFailure::here(format!(
-        "expected, in any order, an element that matches {}; left over: {}",
+        "expected, in any order, an element that matches {}; unmatched: {}",
         elements[lonely].brief,
         free.join(", ")
     )))
@@ -261,7 +261,7 @@ fn expectation(operator: &Operator) -> String {
         Operator::Min(min) => format!("a number of at least {min}"),
         Operator::Max(max) => format!("a number of at most {max}"),
         Operator::Unordered(_) => "an array".to_owned(),
-        Operator::Schema(_) => "a value that fits the schema".to_owned(),
+        Operator::Schema(_) => "a value that matches the schema".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a matcher can match at all, as far as its form tells.
+//! Finds out which kinds of values a matcher can match.
 
 use std::ops::BitAnd;
 
@@ -12,12 +12,12 @@ pub(super) fn can_match_object(node: &MatcherNode) -> bool {
     kinds(node).has(Kinds::OBJECT)
 }
 
-/// `false` only if nothing can match, not even a value that is not there.
+/// `false` only if no value can match, not even an absent one.
 pub(super) fn can_match(node: &MatcherNode) -> bool {
     !kinds(node).is_empty()
 }
 
-/// `true` only if there is no object that does not match.
+/// `true` only if every object matches.
 pub(super) fn matches_every_object(node: &MatcherNode) -> bool {
     match node {
         MatcherNode::Object(members) => members.is_empty(),
@@ -42,7 +42,7 @@ pub(super) fn matches_every_object(node: &MatcherNode) -> bool {
     }
 }
 
-/// Sorts of JSON values, and that of a value which is not there.
+/// A set of kinds of JSON values, including "absent".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kinds(u8);
 
@@ -55,7 +55,7 @@ impl Kinds {
     const STRING: Self = Self(1 << 4);
     const ARRAY: Self = Self(1 << 5);
     const OBJECT: Self = Self(1 << 6);
-    /// Of every value that is there.
+    /// All kinds except "absent".
     pub(super) const PRESENT: Self = Self((1 << 7) - 2);
     const ALL: Self = Self((1 << 7) - 1);
 
@@ -86,7 +86,7 @@ impl Kinds {
         }
     }
 
-    /// The kind that JSON Schema and `$type` call so.
+    /// The kind with this name in JSON Schema and `$type`.
     pub(super) fn named(name: &str) -> Self {
         match name {
             "null" => Self::NULL,
@@ -135,7 +135,7 @@ fn kinds(node: &MatcherNode) -> Kinds {
     }
 }
 
-/// Whether a value may match that is there.
+/// Whether a present value may match.
 fn can_be_there(node: &MatcherNode) -> bool {
     kinds(node).has(Kinds::PRESENT)
 }

@@ -1,11 +1,11 @@
-//! Which texts of a value a matcher looks at.
+//! Finds out which strings of a value a matcher reads.
 
 use serde_json::Value;
 
 use super::{MatcherNode, Operand, Operator};
 use crate::json::has_lone_surrogate;
 
-/// `false` only if the answer is the same whatever stands where half a surrogate pair does.
+/// `false` only if the result does not depend on a string with half of a surrogate pair.
 pub(super) fn lone_surrogate(node: &MatcherNode, value: &Value) -> bool {
     match (node, value) {
         (MatcherNode::Object(members), Value::Object(found)) => {
@@ -49,7 +49,7 @@ fn operator_reads(operator: &Operator, value: &Value) -> bool {
     }
 }
 
-/// Whether a comparison comes to such a text: values of two types are never equal.
+/// Whether a comparison reads such a string: values of different types are never equal.
 fn compared(expected: &Value, found: &Value) -> bool {
     let same_type = std::mem::discriminant(expected) == std::mem::discriminant(found);
     same_type && has_lone_surrogate(found)

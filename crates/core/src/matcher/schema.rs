@@ -1,4 +1,4 @@
-//! JSON Schema inside a matcher: compiled once, and never reaching out for a reference.
+//! JSON Schema inside a matcher: compiled once, without fetching references.
 
 mod keywords;
 
@@ -11,7 +11,6 @@ use super::{MatcherError, PathStep};
 use crate::excerpt::excerpt;
 use crate::json;
 
-/// A compiled schema.
 #[derive(Debug, Clone)]
 pub(super) struct Schema {
     validator: Validator,
@@ -37,15 +36,12 @@ impl Schema {
         let built = jsonschema::options().offline().build(written);
         let validator = built.map_err(|error| MatcherError {
             path: steps(error.instance_path(), written),
-            message: format!(
-                "this is not a JSON Schema that can be used: {}",
-                excerpt(&error.to_string())
-            ),
+            message: format!("invalid JSON Schema: {}", excerpt(&error.to_string())),
             hint: matches!(
                 error.kind(),
                 jsonschema::error::ValidationErrorKind::Referencing(_)
             )
-            .then(|| "references must stay inside the schema: nothing is fetched".to_owned()),
+            .then(|| "references must stay inside the schema: Proctor fetches none".to_owned()),
         })?;
         Ok(Self {
             validator,
@@ -53,7 +49,7 @@ impl Schema {
         })
     }
 
-    /// The first place where a value does not fit, and why.
+    /// The first place where a value violates the schema, and the reason.
     pub(super) fn violation(&self, value: &Value) -> Option<(Vec<PathStep>, String)> {
         let error = self.validator.validate(value).err()?;
         Some((
@@ -67,13 +63,13 @@ impl Schema {
         kinds(&self.written)
     }
 
-    /// Whether the schema asks for nothing.
+    /// Whether the schema accepts every value.
     pub(super) fn accepts_all(&self) -> bool {
         accepts_all(&self.written)
     }
 }
 
-/// The kinds that a schema leaves room for, as far as its own keywords tell.
+/// The kinds that a schema may accept, judged by its own keywords.
 fn kinds(schema: &Value) -> Kinds {
     let Value::Object(keywords) = schema else {
         return if *schema == Value::Bool(false) {
@@ -136,7 +132,7 @@ fn accepts_all(schema: &Value) -> bool {
     is_empty || *schema == Value::Bool(true)
 }
 
-/// A location as steps. Only the value can tell an index from a key that looks like one.
+/// A location as steps. The value decides whether a number is an index or a key.
 fn steps(location: &Location, root: &Value) -> Vec<PathStep> {
     let mut at = Some(root);
     location

@@ -141,13 +141,13 @@ fn operators_do_not_mix_with_plain_keys() {
     check_errors(
         r#"{"x":{"$min":1,"a":2}}"#,
         &[
-            "x/$min: `$min` stands beside the plain key `a`: an object holds either operators or keys (to ask for both, match `a` apart; a literal key that starts with `$` goes under `$exact`)",
+            "x/$min: `$min` and the plain key `a` can't be mixed in one object (to require both, match `a` separately; a literal key that starts with `$` goes under `$exact`)",
         ],
     );
 }
 
 #[test]
-fn a_matcher_that_no_object_can_match_is_told_apart() {
+fn a_matcher_that_no_object_can_match_is_detected() {
     for never in [
         "1",
         "\"x\"",
@@ -190,7 +190,7 @@ fn a_matcher_that_no_object_can_match_is_told_apart() {
 }
 
 #[test]
-fn a_matcher_that_nothing_can_match_is_told_apart() {
+fn a_matcher_that_no_value_can_match_is_detected() {
     for never in [
         r#"{"$schema":false}"#,
         r#"{"a":{"$schema":false}}"#,
@@ -235,7 +235,7 @@ fn a_keyword_that_json_schema_does_not_have_is_an_error() {
         })
     };
     let unknown = |depth: usize, key: &str, hint: &str| {
-        let message = format!("`{key}` is not a keyword of JSON Schema");
+        let message = format!("unknown JSON Schema keyword `{key}`");
         Some((depth, message, Some(hint.to_owned())))
     };
     assert_eq!(

@@ -19,22 +19,22 @@ use super::{Batch, Id, Message, MessageKind};
 use crate::excerpt::excerpt;
 use crate::transcript::CallKind;
 
-/// How many calls of one frame are told apart.
+/// The maximum number of calls that are distinguished in one frame.
 const MAX_CALLS: usize = 100;
 
-/// What a lenient implementation may find in a frame, beyond what the strict parser reads.
+/// The calls that a lenient implementation may find in a frame, beyond those of the strict parser.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LenientReading {
-    /// What may be a call.
+    /// The possible calls.
     pub calls: Vec<UnclearCall>,
     /// The ids of requests in parts that the strict parser refuses: a server may answer them.
     pub ids: Vec<Id>,
 }
 
-/// Something that an implementation may take as a call.
+/// A part of a message that an implementation may execute as a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnclearCall {
-    /// What is called, if every reading agrees.
+    /// The type of the call, if all readings agree.
     pub kind: Option<CallKind>,
     /// The tool, URI or prompt, if every reading agrees.
     pub name: Option<String>,

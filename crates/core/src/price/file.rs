@@ -1,4 +1,4 @@
-//! The written form of a file of prices.
+//! The file format of price files.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -12,30 +12,30 @@ use crate::problem::{Code, Problem, Problems};
 use crate::suite::files;
 
 record! {
-    /// What models cost.
+    /// The prices of models.
     pub struct PricesFile {
-        /// The schema that an editor checks this file against.
+        /// The JSON Schema that editors use to check this file.
         "$schema" => schema: Option<LooseText>,
-        /// The models, as `provider:model-id`.
+        /// The prices by model, as `provider:model-id`.
         "prices" => prices: RequiredKey<Table<PriceFile>>,
     }
 }
 
 record! {
-    /// What a model costs, in US dollars for a million tokens.
+    /// The price of a model, in US dollars per million tokens.
     pub struct PriceFile {
-        /// What goes in.
+        /// The price of input tokens.
         "input" => input: Dollars,
-        /// What comes out, thinking included.
+        /// The price of output tokens, including thinking.
         "output" => output: Dollars,
-        /// What goes in and is read from a cache; as other input, if not given.
+        /// The price of input tokens that are read from the cache, the same as other input by default.
         "cached" => cached: Option<Dollars>,
-        /// What goes in and is written to a cache; as other input, if not given.
+        /// The price of input tokens that are written to the cache, the same as other input by default.
         "cacheWritten" => cache_written: Option<Dollars>,
     }
 }
 
-/// An amount of money, which may be nothing.
+/// An amount of money, zero or more.
 #[derive(Debug, Clone, Copy)]
 pub struct Dollars(f64);
 
@@ -88,7 +88,7 @@ pub(super) fn load(path: &Path, problems: &mut Problems) -> Option<Vec<(String, 
         .flat_map(Table::iter)
     {
         if !name.value.contains(':') {
-            let message = format!("`{}` names no provider", name.value);
+            let message = format!("missing provider in `{}`", name.value);
             let problem = Problem::error(Code::Value, message);
             cx.report(name.span, problem.hint("write it as `provider:model-id`"));
         }

@@ -1,12 +1,12 @@
-//! The prices that providers publish, as far as somebody has looked them up.
+//! The built-in price table, from the providers' published prices.
 //!
 //! Anthropic's are from its own pages. OpenAI's are from public sources of 2026 that quote its page,
-//! not from the page itself. What nobody has looked up is absent. Surcharges (long input, priority,
-//! regions, caches of an hour) are not here: where they begin, the price ends.
+//! not from the page itself. Other models are absent. Surcharges (long input, priority,
+//! regions, one-hour caches) are not included: where they apply, the price is unknown.
 
 use super::Price;
 
-/// When the prices were looked up.
+/// The date on which the prices were looked up.
 pub const AS_OF: &str = "2026-11";
 
 pub(super) const NOTHING: Price = Price {
@@ -44,7 +44,7 @@ pub(super) const TABLE: [(&str, Price); 23] = [
     ("openai:gpt-4o-mini", gpt(0.15, 0.075, 0.6, None)),
 ];
 
-/// Longer input is dearer with some models.
+/// The input length above which some models cost more.
 const LONG: u64 = 272_000;
 
 const fn claude(input: f64, cache_written: f64, cached: f64, output: f64) -> Price {
@@ -57,7 +57,7 @@ const fn claude(input: f64, cache_written: f64, cached: f64, output: f64) -> Pri
     }
 }
 
-/// What caches cost was not looked up.
+/// A price without cache prices, which were not looked up.
 const fn plain(input: f64, output: f64, holds_to: Option<u64>) -> Price {
     Price {
         input,

@@ -1,4 +1,4 @@
-//! A question to a model, as rules look at it.
+//! A model request, as rules see it.
 //!
 //! Its main type is [`Conversation`].
 
@@ -8,18 +8,17 @@ use super::naming::{ToolLookup, ToolNaming};
 use super::quote::{Quote, QuoteSource};
 use crate::model::{ModelMessage, ModelRequest, ToolResult};
 
-/// A question, with what rules ask of it.
+/// A request, with the data that rules need.
 pub(super) struct Conversation<'r> {
     pub(super) request: &'r ModelRequest,
-    /// How the tools on offer are named.
+    /// How the available tools are named.
     names: ToolNaming,
     /// The number of the model's turn, from one.
     pub(super) turn: usize,
-    /// What the user said first.
+    /// The first user message.
     pub(super) prompt: Option<&'r str>,
-    /// What the user said last.
+    /// The last user message.
     pub(super) user: Option<&'r str>,
-    /// All tool results.
     pub(super) results: Vec<&'r ToolResult>,
     /// Those of the latest round.
     latest: &'r [ToolResult],
@@ -57,13 +56,13 @@ impl<'r> Conversation<'r> {
         self.request.system.as_deref()
     }
 
-    /// The names of the tools on offer.
+    /// The names of the available tools.
     pub(super) fn tools(&self) -> Vec<&'r str> {
         let tools = self.request.tools.iter();
         tools.map(|tool| tool.name.as_str()).collect()
     }
 
-    /// What the latest round of calls gave.
+    /// The results of the latest round of calls.
     pub(super) fn latest_texts(&self) -> Vec<&'r str> {
         let latest = self.latest.iter();
         latest.map(|result| result.text.as_str()).collect()
@@ -74,36 +73,36 @@ impl<'r> Conversation<'r> {
         (!self.latest.is_empty()).then(|| self.latest.iter().any(|result| result.is_error))
     }
 
-    /// The tool on offer that a name means.
+    /// The available tool that a name refers to.
     pub(super) fn offered(&self, name: &str) -> ToolLookup<'r> {
         self.names.find(&self.tools(), name)
     }
 
-    /// Whether the model must call the tool that a name means.
+    /// Whether the request forces the model to call this tool.
     pub(super) fn must_call(&self, name: &str) -> bool {
         let forced = self.request.must_call.as_deref();
         forced.is_some_and(|forced| self.names.find(&[forced], name) == ToolLookup::One(forced))
     }
 
-    /// What a quote quotes, or why there is nothing; the reason goes on after the quote.
+    /// The value of a quote, or the reason why there is none. The reason continues a sentence.
     pub(super) fn look_up(&self, quote: &Quote, groups: &[Option<&str>]) -> Result<Value, String> {
         let text = match quote.source {
-            QuoteSource::Prompt => self.prompt.ok_or("and the user has said nothing"),
-            QuoteSource::User => self.user.ok_or("and the user has said nothing"),
+            QuoteSource::Prompt => self.prompt.ok_or("there is no user message"),
+            QuoteSource::User => self.user.ok_or("there is no user message"),
             QuoteSource::Group(number) => groups
                 .get(number)
                 .copied()
                 .flatten()
-                .ok_or("and that part of the pattern matched nothing"),
+                .ok_or("that group of the pattern matched nothing"),
             QuoteSource::Latest => {
                 let latest = self.results.last().map(|result| result.text.as_str());
-                latest.ok_or("and there is no tool result yet")
+                latest.ok_or("there is no tool result yet")
             }
             QuoteSource::Result(number) => match self.results.get(number - 1) {
                 Some(result) => Ok(result.text.as_str()),
                 None => {
                     return Err(format!(
-                        "and tool results so far are {}",
+                        "the number of tool results so far is {}",
                         self.results.len()
                     ));
                 }
@@ -113,7 +112,7 @@ impl<'r> Conversation<'r> {
             return Ok(Value::String(text.to_owned()));
         }
         let Ok(mut value) = serde_json::from_str::<Value>(text) else {
-            return Err("and that tool result is not JSON".to_owned());
+            return Err("that tool result is not JSON".to_owned());
         };
         for step in &quote.path {
             let part = match &mut value {
@@ -125,7 +124,7 @@ impl<'r> Conversation<'r> {
                     .map(|index| items.swap_remove(index)),
                 _ => None,
             };
-            value = part.ok_or_else(|| format!("and that tool result has no `{step}` there"))?;
+            value = part.ok_or_else(|| format!("that tool result has no `{step}` there"))?;
         }
         Ok(value)
     }

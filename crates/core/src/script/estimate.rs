@@ -1,11 +1,11 @@
-//! How many tokens a question and its answer would take, roughly: a quarter of their bytes. The same
+//! Estimates the tokens of a request and its reply: a quarter of their bytes. The same
 //! texts always give the same number.
 
 use serde_json::Value;
 
 use crate::model::{Arguments, ModelMessage, ModelRequest, Turn};
 
-/// Of what goes in.
+/// The estimated input tokens.
 pub(super) fn input(request: &ModelRequest) -> u64 {
     let system = request.system.as_ref().map_or(0, String::len);
     let messages: usize = request.messages.iter().map(message).sum();
@@ -16,7 +16,7 @@ pub(super) fn input(request: &ModelRequest) -> u64 {
     tokens(system + messages + tools.sum::<usize>())
 }
 
-/// Of what comes out.
+/// The estimated output tokens.
 pub(super) fn output(turn: &Turn) -> u64 {
     tokens(said(turn))
 }

@@ -1,9 +1,9 @@
-//! Which tool on offer a script means.
+//! Finds the available tool that a script names.
 //!
-//! Its main type is [`ToolNaming`]. Agents put their servers' names before tools in ways of their own, so
-//! a script that had to spell them would work with one agent only.
+//! Its main type is [`ToolNaming`]. Agents add the server's name to a tool's name in different ways, so
+//! a script with full names would work with only one agent.
 
-/// How the tools on offer are named.
+/// How the available tools are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolNaming {
     /// As Proctor's own loop does: `tool`, or `server__tool`.
@@ -12,17 +12,17 @@ pub enum ToolNaming {
     OfAgent,
 }
 
-/// The tool on offer that is meant.
+/// The result of a search for a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ToolLookup<'r> {
     One(&'r str),
-    /// Any of these, and nothing says which.
+    /// Ambiguous: several tools match.
     Several(Vec<&'r str>),
     Nothing,
 }
 
 impl ToolNaming {
-    /// Finds a tool among those on offer.
+    /// Finds a tool among the available ones.
     pub(super) fn find<'r>(self, offered: &[&'r str], name: &str) -> ToolLookup<'r> {
         if let Some(same) = offered.iter().find(|tool| **tool == name) {
             return ToolLookup::One(same);
@@ -37,8 +37,8 @@ impl ToolNaming {
     }
 }
 
-/// The closest kind of likeness decides; within it, there must be one tool only. A server's name that
-/// the agent does not use is left out.
+/// The closest kind of match decides, and it must be unique. A server's name that
+/// the agent does not use is ignored.
 fn of_agent<'r>(offered: &[&'r str], name: &str) -> ToolLookup<'r> {
     let tail = name.split_once("__").map(|(_, tail)| tail);
     for name in [Some(name), tail].into_iter().flatten() {
@@ -66,7 +66,7 @@ fn ends_behind(tool: &str, name: &str, between: &str) -> bool {
             .is_some_and(|before| before.ends_with(between))
 }
 
-/// The name with `_` for whatever is no letter or digit.
+/// The name with `_` for every character that is not a letter or digit.
 fn legal(name: &str) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     name.chars().map(legal).collect()
@@ -83,7 +83,7 @@ fn fold(name: &str) -> String {
     folded
 }
 
-/// Whether a name on offer means a tool: by that name, or behind its server's name (`fs__read`
+/// Whether an available name refers to a tool: by the same name, or with its server's name (`fs__read`
 /// for `read`). Characters that providers do not take are offered as `_`, and a name that does not
 /// start with a letter behind `t_`.
 pub(super) fn same_tool(offered: &str, name: &str) -> bool {

@@ -1,15 +1,15 @@
 //! Texts of a script that quote the conversation: `{prompt}`, `{user}`, `{result}`,
 //! `{result.PATH}`, `{results.N}`, `{results.N.PATH}`, `{match.N}`.
 //!
-//! Main types: [`TextWithQuotes`], a text, and [`QuotingValue`], a JSON value. Whatever else stands in
-//! braces is text. A quote that can't be filled is an error, never an empty text.
+//! Main types: [`TextWithQuotes`], a text, and [`QuotingValue`], a JSON value. Any other text in
+//! braces is literal. A quote that can't be filled in is an error, never an empty text.
 
 use serde_json::{Map, Value};
 
 use crate::hint::nearest;
 use crate::pattern::Pattern;
 
-/// What can stand first in braces.
+/// The words that start a quote in braces.
 const HEADS: [&str; 5] = ["prompt", "user", "result", "results", "match"];
 
 /// A text with quotes in it.
@@ -24,23 +24,21 @@ enum QuotePart {
     Quote(Quote),
 }
 
-/// What is quoted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Quote {
     /// As it was written, without braces.
     pub(super) written: String,
-    /// What it means.
     pub(super) source: QuoteSource,
-    /// Where in it, read as JSON; empty for all of it, as text.
+    /// The path in it, parsed as JSON; empty for the whole text.
     pub(super) path: Vec<String>,
 }
 
-/// What a quote is taken from.
+/// The source of a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuoteSource {
-    /// What the user said first.
+    /// The first user message.
     Prompt,
-    /// What the user said last.
+    /// The last user message.
     User,
     /// The latest tool result.
     Latest,
@@ -50,12 +48,12 @@ pub(super) enum QuoteSource {
     Group(usize),
 }
 
-/// What is wrong with a text, or may be.
+/// A mistake, or a probable mistake, in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct QuoteProblem {
     pub(super) message: String,
     pub(super) hint: Option<String>,
-    /// Whether the text can be used all the same.
+    /// Whether the text can still be used.
     pub(super) harmless: bool,
 }
 
@@ -70,7 +68,7 @@ impl QuoteProblem {
 }
 
 impl TextWithQuotes {
-    /// Reads a text. `{match.N}` means a group of `pattern`.
+    /// Parses a text. `{match.N}` refers to a group of `pattern`.
     pub(super) fn parse(
         text: &str,
         pattern: Option<&Pattern>,
@@ -105,7 +103,7 @@ impl TextWithQuotes {
         Self { parts }
     }
 
-    /// The text with every quote filled in. What is no text is written as JSON.
+    /// The text with every quote filled in. Values that are not strings are written as JSON.
     pub(super) fn fill<E>(
         &self,
         look_up: &mut impl FnMut(&Quote) -> Result<Value, E>,
@@ -156,7 +154,7 @@ impl QuotingValue {
         }
     }
 
-    /// The value with every quote filled in. A string that is one quote becomes what it quotes:
+    /// The value with every quote filled in. A string that is a single quote becomes the quoted value:
     /// a number stays a number.
     pub(super) fn fill<E>(
         &self,
@@ -197,8 +195,8 @@ fn reference<'a>(inside: &'a str, problems: &mut Vec<QuoteProblem>) -> Option<(&
     }
     if let Some(near) = nearest(head, HEADS) {
         problems.push(QuoteProblem {
-            message: format!("`{{{written}}}` quotes nothing"),
-            hint: Some(format!("it is sent as it is; did you mean `{{{near}}}`?")),
+            message: format!("unknown quote `{{{written}}}`"),
+            hint: Some(format!("it is sent unchanged; did you mean `{{{near}}}`?")),
             harmless: true,
         });
     }
@@ -206,9 +204,7 @@ fn reference<'a>(inside: &'a str, problems: &mut Vec<QuoteProblem>) -> Option<(&
 }
 
 fn quote(written: &str, pattern: Option<&Pattern>) -> Result<Quote, QuoteProblem> {
-    let unknown = |hint: &str| {
-        QuoteProblem::error(format!("`{{{written}}}` is not something to quote"), hint)
-    };
+    let unknown = |hint: &str| QuoteProblem::error(format!("invalid quote `{{{written}}}`"), hint);
     // `a[0].b` and `a.0.b` are the same path.
     let path = written.replace('[', ".").replace(']', "");
     let mut steps = path.split('.').map(str::to_owned);
@@ -220,10 +216,10 @@ fn quote(written: &str, pattern: Option<&Pattern>) -> Result<Quote, QuoteProblem
     let source = match &*head {
         "prompt" if path.is_empty() => QuoteSource::Prompt,
         "user" if path.is_empty() => QuoteSource::User,
-        "prompt" | "user" => return Err(unknown("it is a text, and has no parts")),
+        "prompt" | "user" => return Err(unknown("it is a string and has no parts")),
         "result" => QuoteSource::Latest,
         "results" => {
-            let hint = "write `{results.N}`, or `{result}` for the latest; they count from 1";
+            let hint = "write `{results.N}` (N counts from 1), or `{result}` for the latest";
             let number = (!path.is_empty()).then(|| path.remove(0));
             match number.and_then(|number| number.parse().ok()) {
                 Some(number) if number > 0 => QuoteSource::Result(number),
@@ -232,9 +228,7 @@ fn quote(written: &str, pattern: Option<&Pattern>) -> Result<Quote, QuoteProblem
         }
         _ => {
             let [group] = &path[..] else {
-                return Err(unknown(
-                    "write `{match.N}`; `{match.0}` is all that matched",
-                ));
+                return Err(unknown("write `{match.N}`; `{match.0}` is the whole match"));
             };
             let source = QuoteSource::Group(group_number(written, group, pattern)?);
             path.clear();
@@ -255,8 +249,8 @@ fn group_number(
 ) -> Result<usize, QuoteProblem> {
     let Some(pattern) = pattern else {
         return Err(QuoteProblem::error(
-            format!("`{{{written}}}` has no pattern to refer to"),
-            "it needs exactly one pattern under `when`, or exactly one with groups",
+            format!("no pattern for `{{{written}}}`"),
+            "use exactly one pattern under `when`, or exactly one with groups",
         ));
     };
     pattern.group(group).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! From a written script to a [`Script`], or to everything that is wrong with it.
+//! Resolves a script file to a [`Script`], and reports all mistakes in it.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use crate::model::StopReason;
 use crate::pattern::Pattern;
 use crate::problem::{Code, Problem, Span, WithSpan};
 
-/// Resolves a script. What is wrong is reported.
+/// Resolves a script, and reports its problems.
 pub(crate) fn resolve(file: &ScriptFile, cx: &Context<'_>) -> Option<Script> {
     let rules = &file.rules.get()?.0;
     if let Some(at) = rules.iter().position(|rule| rule.when.is_none())
         && let Some(later) = rules.get(at + 1)
     {
         let problem = Problem::warning(Code::Vacuous, "this rule is never reached");
-        let hint = format!("the rule at line {} always fits", rules[at].span.line);
+        let hint = format!("the rule at line {} always matches", rules[at].span.line);
         cx.report(later.span, problem.hint(hint));
     }
     let metadata = file.metadata.as_ref();
@@ -129,7 +129,7 @@ impl OneReply<'_, '_> {
 
     fn refuse_beside(&self, key: &str, other: bool) {
         if other {
-            let message = format!("`{key}` leaves no room for another answer");
+            let message = format!("`{key}` can't be combined with another answer");
             let problem = Problem::error(Code::Conflict, message);
             self.cx.report(self.reply.span, problem);
         }
@@ -145,7 +145,7 @@ impl OneReply<'_, '_> {
     fn arguments(&self, call: &WithSpan<CallFile>) -> Option<CallArguments> {
         if let Some(malformed) = &call.malformed {
             if !call.arguments.0.is_empty() {
-                let message = "only one of `arguments` and `malformed` can be given";
+                let message = "only one of `arguments` and `malformed` is allowed";
                 let problem = Problem::error(Code::Conflict, message);
                 self.cx.report(call.span, problem);
             }
@@ -164,13 +164,13 @@ impl OneReply<'_, '_> {
         let text = written.value.0.clone();
         let reason = match serde_json::from_str::<Value>(&text) {
             Ok(Value::Object(_)) if json::repeats_a_key(text.as_bytes()) => {
-                "a key is there twice".to_owned()
+                "duplicate key".to_owned()
             }
             Ok(Value::Object(_)) => {
-                let problem = Problem::error(Code::Value, "this is a JSON object, as it should be");
+                let problem = Problem::error(Code::Value, "`malformed` holds a valid JSON object");
                 self.cx.report(
                     written.span,
-                    problem.hint("write it under `arguments`, or break it"),
+                    problem.hint("move it to `arguments`, or make it invalid"),
                 );
                 return None;
             }
@@ -196,7 +196,7 @@ fn fault(file: &FaultFile) -> ProviderFault {
     let detail = file
         .detail
         .as_ref()
-        .map_or_else(|| "the script says so".to_owned(), |text| text.0.clone());
+        .map_or_else(|| "scripted failure".to_owned(), |text| text.0.clone());
     let retry_after = file.retry_after;
     match file.kind {
         FaultKind::RateLimit => ProviderFault::RateLimited {

@@ -1,4 +1,4 @@
-//! The written form of a script (`kind: Script`): rules that stand in for a model.
+//! The file format of a script (`kind: Script`): the rules of a scripted model.
 //!
 //! Its main type is [`ScriptFile`].
 
@@ -12,7 +12,7 @@ use crate::pattern::Pattern;
 use crate::problem::WithSpan;
 
 words! {
-    /// `kind` of a script.
+    /// The value of `kind` in a script.
     pub enum ScriptKind {
         "Script" => Script,
     }
@@ -26,63 +26,63 @@ words! {
 }
 
 record! {
-    /// Rules that stand in for a model: the first rule that fits a question answers it.
+    /// A scripted model: a list of rules. The first rule that matches a request answers it.
     pub struct ScriptFile {
-        /// The schema that an editor checks this file against.
+        /// The JSON Schema that editors use to check this file.
         "$schema" => schema: Option<LooseText>,
         /// Must be `Script`.
         "kind" => kind: RequiredKey<ScriptKind>,
-        /// The version of the format; it changes nothing yet.
+        /// The version of the format. There is only one.
         "apiVersion" => api_version: Option<ScriptVersion>,
-        /// What the script is called.
+        /// The name of the script.
         "metadata" => metadata: Option<ScriptMetadata>,
-        /// The rules. The first that fits answers; if none does, the trial is errored.
+        /// The rules. The first rule that matches answers. If no rule matches, the trial ends as errored.
         "rules" => rules: RequiredKey<NonEmpty<WithSpan<RuleFile>>>,
     }
 }
 
 record! {
-    /// What a script is called.
+    /// The name and description of a script.
     pub struct ScriptMetadata {
-        /// Its name.
+        /// The name of the script.
         "name" => name: Option<LooseText>,
-        /// What it is for.
+        /// A description of the script.
         "description" => description: Option<LooseText>,
-        /// Kept as they are.
+        /// Annotations that Proctor stores unchanged.
         "annotations" => annotations: Option<Node>,
     }
 }
 
 record! {
-    /// A rule: when it fits, and what it answers.
+    /// A rule: a condition and an answer.
     pub struct RuleFile {
-        /// When the rule fits: everything here must hold. A rule without it always fits.
+        /// The condition: all of its keys must hold. A rule without it always matches.
         "when" => when: OptionalNonEmpty<WhenFile>,
-        /// What the model answers.
+        /// The answer of the model.
         "reply" => reply: RequiredKey<WithSpan<ReplyFile>>,
     }
 }
 
 record! {
-    /// When a rule fits: everything that is given must hold.
+    /// The condition of a rule. All of its keys must hold.
     pub struct WhenFile {
-        /// The number of the model's turn in this conversation, from 1.
+        /// The number of the model's turn in this conversation, starting at 1.
         "turn" => turn: OptionalNonEmpty<PositiveInteger>,
-        /// How many tool results the conversation holds.
+        /// The number of tool results in the conversation.
         "results" => results: OptionalNonEmpty<u64>,
-        /// A pattern in what the user said first.
+        /// A regular expression for the first user message.
         "prompt" => prompt: OptionalNonEmpty<Pattern>,
-        /// A pattern in what the user said last.
+        /// A regular expression for the last user message.
         "user" => user: OptionalNonEmpty<Pattern>,
-        /// A pattern in what the model was told before the conversation.
+        /// A regular expression for the system prompt.
         "system" => system: OptionalNonEmpty<Pattern>,
-        /// A pattern in one of the latest tool results.
+        /// A regular expression for one of the latest tool results.
         "result" => result: OptionalNonEmpty<Pattern>,
-        /// Whether one of the latest tool results says that it failed.
+        /// Whether one of the latest tool results is an error.
         "error" => error: OptionalNonEmpty<bool>,
-        /// A tool that is on offer, with or without its server's name before it.
+        /// An available tool, with or without its server's name as a prefix.
         "tool" => tool: OptionalNonEmpty<String>,
-        /// A pattern in the name of a tool that is on offer.
+        /// A regular expression for the name of an available tool.
         "toolPattern" => tool_pattern: OptionalNonEmpty<Pattern>,
         /// The tool that the model must call.
         "mustCall" => must_call: OptionalNonEmpty<String>,
@@ -90,24 +90,24 @@ record! {
 }
 
 record! {
-    /// What the model answers. Texts and arguments can quote: `{prompt}`, `{user}`, `{result}`,
+    /// The answer of the model. Texts and arguments can quote: `{prompt}`, `{user}`, `{result}`,
     /// `{result.PATH}`, `{results.N}`, `{results.N.PATH}`, `{match.N}`.
     pub struct ReplyFile any_of ["text", "thinking", "calls", "refuse", "error"] {
-        /// What it says.
+        /// The text of the answer.
         "text" => text: Option<WithSpan<LooseText>>,
-        /// What it thinks before.
+        /// The thinking before the answer.
         "thinking" => thinking: Option<WithSpan<LooseText>>,
-        /// The tools that it calls, at once.
+        /// The tool calls of the answer, made in parallel.
         "calls" => calls: OptionalNonEmpty<NonEmpty<WithSpan<CallFile>>>,
-        /// It declines, with these words.
+        /// A refusal with this text.
         "refuse" => refuse: Option<WithSpan<LooseText>>,
-        /// There is no answer: its provider has a fault.
+        /// A failure of the provider instead of an answer.
         "error" => error: Option<FaultFile>,
-        /// How long it takes.
+        /// The time until the model answers.
         "delay" => delay: Option<Duration>,
-        /// Why it stops, if not because it is done or waits for its calls.
+        /// The stop reason, if it does not follow from the answer.
         "stop" => stop: Option<StopWord>,
-        /// How many tokens it takes; estimated from the length of the texts if not given.
+        /// The token usage. By default Proctor estimates it from the length of the texts.
         "usage" => usage: Option<UsageFile>,
     }
 }
@@ -115,69 +115,69 @@ record! {
 record! {
     /// A tool call.
     pub struct CallFile {
-        /// The tool, with or without its server's name before it. One that is not on offer is called all the same.
+        /// The tool, with or without its server's name as a prefix. The model also calls a tool that is not available.
         "tool" => tool: String,
-        /// Its arguments.
+        /// The arguments of the call.
         "arguments" => arguments: Table<Node>,
-        /// What the model writes instead of a JSON object.
+        /// Malformed arguments: text that is not a valid JSON object.
         "malformed" => malformed: Option<WithSpan<LooseText>>,
     }
 }
 
 words! {
-    /// Faults of a model's provider.
+    /// A type of provider failure.
     pub enum FaultKind {
-        /// Too many questions (429).
+        /// Rate limited (429).
         "rateLimit" => RateLimit,
-        /// Nobody there, or nobody well (5xx, a reset).
+        /// The provider is unavailable (5xx, connection reset).
         "unavailable" => Unavailable,
-        /// No reply in time.
+        /// The request times out.
         "timeout" => Timeout,
-        /// The key is wrong.
+        /// The API key is invalid.
         "key" => Key,
-        /// The conversation has become too long.
+        /// The conversation exceeds the context window.
         "context" => Context,
-        /// The question is refused.
+        /// The provider rejects the request.
         "rejected" => Rejected,
-        /// A reply that makes no sense.
+        /// The reply is malformed.
         "malformed" => Malformed,
     }
 }
 
 record! {
-    /// A fault of a model's provider.
+    /// A provider failure.
     pub struct FaultFile {
-        /// Which one.
+        /// The type of failure.
         "kind" => kind: FaultKind,
-        /// What the provider says.
+        /// The error message of the provider.
         "detail" => detail: Option<LooseText>,
-        /// How long it wants to be left alone.
+        /// The `Retry-After` value.
         "retryAfter" => retry_after: Option<Duration>,
     }
 }
 
 words! {
-    /// Why a model stops.
+    /// The stop reason of a model.
     pub enum StopWord {
-        /// It is done.
+        /// The answer is complete.
         "done" => Done,
-        /// It waits for what its calls give.
+        /// The model waits for the results of its calls.
         "calls" => Calls,
-        /// The answer was cut off.
+        /// The answer was truncated.
         "length" => Length,
     }
 }
 
 record! {
-    /// How many tokens an answer takes.
+    /// The token usage of an answer.
     pub struct UsageFile {
-        /// What goes in, everything included.
+        /// The number of input tokens, including cached ones.
         "input" => input: Option<u64>,
-        /// What comes out, thinking included.
+        /// The number of output tokens, including thinking.
         "output" => output: Option<u64>,
-        /// The part of what goes in that is read from a cache.
+        /// The number of input tokens that are read from the cache.
         "cached" => cached: Option<u64>,
-        /// The part of what comes out that is thinking.
+        /// The number of output tokens that are thinking.
         "reasoning" => reasoning: Option<u64>,
     }
 }

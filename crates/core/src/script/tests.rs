@@ -1,4 +1,4 @@
-//! What rules make of questions, by tables, and that no question and no script makes them panic.
+//! Tables of requests and the replies of rules; no request and no script causes a panic.
 
 use std::cell::RefCell;
 
@@ -218,7 +218,7 @@ fn calls_are_sent_as_they_are_written() {
 }
 
 #[test]
-fn a_model_stops_as_it_is_told() {
+fn the_stop_reason_can_be_set() {
     let check = |reply: &str, expected: StopReason| {
         let scripted = script(&format!("- reply: {reply}"));
         let reply = scripted.reply(&asked("go", &[])).unwrap().answer.unwrap();
@@ -253,7 +253,7 @@ fn usage_is_given_or_estimated_from_the_lengths() {
 }
 
 #[test]
-fn what_a_rule_can_not_answer_is_said() {
+fn a_rule_that_can_not_answer_is_an_error() {
     let check = |rules: &str, request: &ModelRequest, message: &str| {
         assert_eq!(
             script(rules).reply(request).unwrap_err().to_string(),
@@ -264,32 +264,32 @@ fn what_a_rule_can_not_answer_is_said() {
     check(
         "- {when: {turn: 2}, reply: {text: x}}",
         &first,
-        "no rule fits: turn 1, 0 tool results so far, tools on offer: `weather__get`, `clock`, `fs__a_b`, `t_1st`",
+        "no rule matches: turn 1, 0 tool results so far, available tools: `weather__get`, `clock`, `fs__a_b`, `t_1st`",
     );
     check(
         "- {reply: {text: '{result}'}}",
         &first,
-        "the rule at line 3 quotes `{result}`, and there is no tool result yet",
+        "the rule at line 3 quotes `{result}`, but there is no tool result yet",
     );
     check(
         "- {reply: {text: '{results.2}'}}",
         &asked("go", &[&["x"]]),
-        "the rule at line 3 quotes `{results.2}`, and tool results so far are 1",
+        "the rule at line 3 quotes `{results.2}`, but the number of tool results so far is 1",
     );
     check(
         "- {reply: {text: '{result.a}'}}",
         &asked("go", &[&["x"]]),
-        "the rule at line 3 quotes `{result.a}`, and that tool result is not JSON",
+        "the rule at line 3 quotes `{result.a}`, but that tool result is not JSON",
     );
     check(
         "- {reply: {text: '{result.a[3].b}'}}",
         &asked("go", &[&[r#"{"a": [1]}"#]]),
-        "the rule at line 3 quotes `{result.a[3].b}`, and that tool result has no `3` there",
+        "the rule at line 3 quotes `{result.a[3].b}`, but that tool result has no `3` there",
     );
     check(
         "- {when: {user: 'go(x)?'}, reply: {text: '{match.1}'}}",
         &first,
-        "the rule at line 3 quotes `{match.1}`, and that part of the pattern matched nothing",
+        "the rule at line 3 quotes `{match.1}`, but that group of the pattern matched nothing",
     );
 }
 
@@ -307,26 +307,26 @@ fn mistakes_are_found_when_the_script_is_loaded() {
     check(
         "- {reply: {text: '{results}'}}",
         &[(
-            "`{results}` is not something to quote",
-            Some("write `{results.N}`, or `{result}` for the latest; they count from 1"),
+            "invalid quote `{results}`",
+            Some("write `{results.N}` (N counts from 1), or `{result}` for the latest"),
         )],
     );
     check(
         "- {reply: {calls: [{tool: a, arguments: {b: ['{results.0}']}}]}}",
         &[(
-            "`{results.0}` is not something to quote",
-            Some("write `{results.N}`, or `{result}` for the latest; they count from 1"),
+            "invalid quote `{results.0}`",
+            Some("write `{results.N}` (N counts from 1), or `{result}` for the latest"),
         )],
     );
     check(
         "- {reply: {text: '{prompt.x} {result.}'}}",
         &[
             (
-                "`{prompt.x}` is not something to quote",
-                Some("it is a text, and has no parts"),
+                "invalid quote `{prompt.x}`",
+                Some("it is a string and has no parts"),
             ),
             (
-                "`{result.}` is not something to quote",
+                "invalid quote `{result.}`",
                 Some("paths look like `{result.a.b[0]}`"),
             ),
         ],
@@ -334,8 +334,8 @@ fn mistakes_are_found_when_the_script_is_loaded() {
     check(
         "- {reply: {text: '{match.1}'}}",
         &[(
-            "`{match.1}` has no pattern to refer to",
-            Some("it needs exactly one pattern under `when`, or exactly one with groups"),
+            "no pattern for `{match.1}`",
+            Some("use exactly one pattern under `when`, or exactly one with groups"),
         )],
     );
     check(
@@ -348,34 +348,34 @@ fn mistakes_are_found_when_the_script_is_loaded() {
     check(
         "- {reply: {text: '{reslt}'}}",
         &[(
-            "`{reslt}` quotes nothing",
-            Some("it is sent as it is; did you mean `{result}`?"),
+            "unknown quote `{reslt}`",
+            Some("it is sent unchanged; did you mean `{result}`?"),
         )],
     );
     check(
         "- {reply: {text: x, error: {kind: key}}}",
-        &[("`error` leaves no room for another answer", None)],
+        &[("`error` can't be combined with another answer", None)],
     );
     check(
         "- {reply: {refuse: x, calls: [{tool: a}]}}",
-        &[("`refuse` leaves no room for another answer", None)],
+        &[("`refuse` can't be combined with another answer", None)],
     );
     check(
         "- {reply: {calls: [{tool: a, arguments: {b: 1}, malformed: x}]}}",
-        &[("only one of `arguments` and `malformed` can be given", None)],
+        &[("only one of `arguments` and `malformed` is allowed", None)],
     );
     check(
         "- {reply: {calls: [{tool: a, malformed: '{}'}]}}",
         &[(
-            "this is a JSON object, as it should be",
-            Some("write it under `arguments`, or break it"),
+            "`malformed` holds a valid JSON object",
+            Some("move it to `arguments`, or make it invalid"),
         )],
     );
     check(
         "- {reply: {text: x}}\n- {reply: {text: y}}",
         &[(
             "this rule is never reached",
-            Some("the rule at line 3 always fits"),
+            Some("the rule at line 3 always matches"),
         )],
     );
 }

@@ -1,4 +1,4 @@
-//! Agents, resolved: from a reference in an eval file, and from agent files.
+//! Resolves agents: references in eval files, and agent files.
 //!
 //! Its main type is [`Agent`].
 
@@ -19,7 +19,6 @@ use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::provider::Provider;
 use crate::script::Script;
 
-/// What does the tasks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Agent {
@@ -28,54 +27,46 @@ pub struct Agent {
     /// Its agent file, if it has one.
     #[serde(skip)]
     pub path: Option<PathBuf>,
-    /// What it is.
     #[serde(flatten)]
     pub kind: AgentKind,
-    /// Whether it reaches its model through Proctor.
+    /// Whether it reaches its model through the model tap.
     pub model_tap: bool,
-    /// Where it looks for skills.
+    /// The folder and tool with which it loads skills.
     pub skills: Option<SkillMount>,
-    /// What its file adds to its environment.
+    /// The environment variables of its agent file.
     pub env: OwnEnvironment,
     /// Whether it connects to a server only when it needs one, so that it may reach none.
     pub connects_on_use: bool,
 }
 
-/// What an agent is.
+/// The type of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum AgentKind {
-    /// One that Proctor knows.
     #[serde(rename_all = "camelCase")]
     Builtin {
-        /// Which one.
         builtin: BuiltinAgent,
         /// The model, where one is named.
         model: Option<ModelRef>,
-        /// Where the model is, if not where it usually is.
+        /// The base URL, if it is not the default.
         base_url: Option<String>,
-        /// The environment variable that holds the key, if not the usual one.
+        /// The environment variable that holds the API key, if it is not the default.
         api_key_variable: Option<String>,
     },
     /// Any program that speaks the Agent Client Protocol.
-    Acp {
-        /// The program.
-        cmd: String,
-        /// Its arguments.
-        args: Vec<String>,
-    },
-    /// Any program, by templates of its command line.
+    Acp { cmd: String, args: Vec<String> },
+    /// Any program, started with templates of its command line.
     Commands(Commands),
-    /// Nobody: for evals that only call tools.
+    /// No agent: for evals that only call tools.
     Nobody,
 }
 
 /// A model, as `provider:model-id`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModelRef {
-    /// Who serves it; absent where only the agent knows.
+    /// The provider; absent if only the agent knows it.
     pub provider: Option<Provider>,
-    /// Its name there, or the path of a script as it was written.
+    /// The model's name at the provider, or the path of a script.
     pub id: String,
     /// The script, if it is one.
     #[serde(skip)]
@@ -88,15 +79,14 @@ pub struct ModelRef {
 pub struct Commands {
     /// The command, for a shell.
     pub run_prompt: String,
-    /// For each server.
     pub mcp_server: Option<String>,
-    /// For each allowed tool.
+    /// The arguments for each allowed tool.
     pub allowed_tools: Option<String>,
-    /// What stands between allowed tools.
+    /// The separator between allowed tools.
     pub separator: String,
-    /// What `{{ .DangerouslySkipPermissions }}` stands for.
+    /// The value of `{{ .DangerouslySkipPermissions }}`.
     pub skip_permissions: bool,
-    /// Whether it runs with an empty home folder of its own.
+    /// Whether it runs with its own, empty home folder.
     pub virtual_home: bool,
     /// A command that prints the agent's version.
     pub version: Option<String>,
@@ -104,7 +94,7 @@ pub struct Commands {
     pub folder: PathBuf,
 }
 
-/// Where an agent looks for skills, and how it loads one.
+/// The folder and tool with which an agent loads skills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillMount {
@@ -122,10 +112,7 @@ impl Loader<'_> {
             AgentType::File => {
                 let Some(path) = &file.path else {
                     let problem = Problem::error(Code::Missing, "`path` is missing");
-                    cx.report(
-                        kind.span,
-                        problem.hint("an agent of type `file` names its agent file"),
-                    );
+                    cx.report(kind.span, problem.hint("set `path` to the agent file"));
                     return None;
                 };
                 let mut agent = self.agent_file(path, cx)?;
@@ -135,7 +122,7 @@ impl Loader<'_> {
                     if let AgentKind::Builtin { model: own, .. } = &mut agent.kind {
                         *own = model;
                     } else if let Some(written) = &file.model {
-                        let message = "`model` means nothing for an agent that has its own command";
+                        let message = "`model` has no effect for an agent with its own command";
                         cx.report(written.span, Problem::warning(Code::Conflict, message));
                     }
                 }
@@ -144,7 +131,7 @@ impl Loader<'_> {
             }
             AgentType::Builtin(builtin) => {
                 if let Some(path) = &file.path {
-                    let message = "`path` means nothing for a built-in agent";
+                    let message = "`path` has no effect for a built-in agent";
                     cx.report(path.span, Problem::warning(Code::Conflict, message));
                 }
                 let model = self.builtin_model(builtin, file.model.as_ref(), kind.span, cx)?;
@@ -203,7 +190,7 @@ impl Loader<'_> {
             return None;
         };
         if let (Some(commands), false) = (&file.commands, matches!(kind, AgentKind::Commands(_))) {
-            let message = "`commands` is not used beside `acp` or `builtin`";
+            let message = "`commands` has no effect together with `acp` or `builtin`";
             cx.report(commands.span, Problem::warning(Code::Conflict, message));
         }
         if matches!(kind, AgentKind::Builtin { .. }) {
@@ -276,7 +263,7 @@ impl Loader<'_> {
     }
 }
 
-/// Reads a model, and reports what is wrong with it.
+/// Parses a model, and reports its problems.
 fn split_model(written: &WithSpan<String>, bare: bool, cx: &Context<'_>) -> Option<ModelRef> {
     let parsed = if bare {
         ModelRef::parse_bare(&written.value)
@@ -291,7 +278,7 @@ fn split_model(written: &WithSpan<String>, bare: bool, cx: &Context<'_>) -> Opti
         .ok()
 }
 
-/// Why a text names no model.
+/// Why a text is not a model reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
 pub struct ModelRefError {
@@ -309,10 +296,10 @@ impl ModelRef {
                 "write `provider:model-id`; providers: {}",
                 crate::hint::listed(known())
             );
-            return wrong(format!("`{text}` does not name a provider"), Some(hint));
+            return wrong(format!("missing provider in `{text}`"), Some(hint));
         };
         match Provider::parse(word) {
-            Some(_) if id.is_empty() => wrong(format!("`{text}` names no model"), None),
+            Some(_) if id.is_empty() => wrong(format!("missing model in `{text}`"), None),
             Some(provider) => Ok(Self {
                 provider: Some(provider),
                 id: id.to_owned(),
@@ -320,12 +307,12 @@ impl ModelRef {
             }),
             None => {
                 let hint = nearest_hint(word, known());
-                wrong(format!("`{word}` is not a model provider"), hint)
+                wrong(format!("unknown model provider `{word}`"), hint)
             }
         }
     }
 
-    /// As [`ModelRef::parse`]; a bare name is a model of whoever the agent asks.
+    /// As [`ModelRef::parse`], but also accepts a name without a provider.
     fn parse_bare(text: &str) -> Result<Self, ModelRefError> {
         let known = Provider::all_words;
         let is_bare = match text.split_once(':') {
@@ -367,7 +354,7 @@ impl Agent {
         }
     }
 
-    /// Nobody, where no model is needed.
+    /// No agent, for runs that need no model.
     pub fn nobody() -> Self {
         Self {
             name: "no agent".to_owned(),
@@ -399,7 +386,7 @@ impl Agent {
     }
 }
 
-/// Reports keys that are for programs that users wrote: Proctor knows what built-in agents need.
+/// Reports keys that only work with `acp` or `commands`, not with built-in agents.
 fn refuse_for_builtin(file: &AgentFile, cx: &Context<'_>) {
     let env = file.env.iter().next().map(|(name, _)| ("env", name.span));
     let connects = file.connects.as_ref().map(|word| ("connects", word.span));
@@ -416,7 +403,7 @@ fn resolve_commands(file: &CommandsFile, cx: &Context<'_>) -> Commands {
         let problem = Problem::warning(Code::Value, "the command does not use `{{ .Prompt }}`");
         cx.report(
             run.span,
-            problem.hint("the agent would never see what it is asked"),
+            problem.hint("add it, or the agent never sees the prompt"),
         );
     }
     for (written, usage) in [

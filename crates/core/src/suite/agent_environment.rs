@@ -1,6 +1,6 @@
-//! The variables that an agent file gives its agent, beside what every agent gets.
+//! The environment variables that an agent file sets for its agent.
 //!
-//! Its main type is [`OwnEnvironment`]. Only the environment is known there: `{env.NAME}`.
+//! Its main type is [`OwnEnvironment`]. The only template here is `{env.NAME}`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::variables::Environment;
 use crate::decode::{Context, LooseText, Table};
 use crate::problem::{Code, Problem, WithSpan};
 
-/// Variables as an agent file writes them. Their values are known only where the agent is started.
+/// The variables of an agent file. Their templates are filled in when the agent starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct OwnEnvironment(BTreeMap<String, Template>);
 
 impl OwnEnvironment {
-    /// Reads the variables, and reports what is wrong with them.
+    /// Parses the variables, and reports their problems.
     pub(super) fn resolve(file: &Table<WithSpan<LooseText>>, cx: &Context<'_>) -> Self {
         let mut all = BTreeMap::new();
         for (name, text) in file.iter() {
@@ -26,7 +26,7 @@ impl OwnEnvironment {
                 cx.report(name.span, Problem::error(Code::Value, message));
             }
             if text.value.0.contains('\0') {
-                let message = format!("`{}` has a NUL in its value", name.value);
+                let message = format!("the value of `{}` contains a NUL character", name.value);
                 cx.report(text.span, Problem::error(Code::Value, message));
             }
             if let Some(variable) = shell_variable(&text.value.0) {
@@ -54,7 +54,7 @@ impl OwnEnvironment {
         Self(all)
     }
 
-    /// The variables of the user's that are needed and not set, each once.
+    /// The required variables of the user's environment that are not set, each once.
     pub fn unset<'a>(&'a self, env: &Environment) -> BTreeSet<&'a str> {
         let references = self.0.values().flat_map(Template::references);
         references
@@ -65,7 +65,7 @@ impl OwnEnvironment {
             .collect()
     }
 
-    /// The variables with their values. One that is not set is empty.
+    /// The variables with their values. An unset variable is empty.
     pub fn filled(&self, env: &Environment) -> Environment {
         let value = |template: &Template| {
             let mut value = String::new();

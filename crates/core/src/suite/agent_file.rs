@@ -1,4 +1,4 @@
-//! The written form of an agent file (`kind: Agent`).
+//! The file format of an agent file (`kind: Agent`).
 //!
 //! Its main type is [`AgentFile`].
 
@@ -13,37 +13,37 @@ use crate::document::Node;
 use crate::problem::WithSpan;
 
 words! {
-    /// `kind` of an agent file.
+    /// The value of `kind` in an agent file.
     pub enum AgentKindWord {
         "Agent" => Agent,
     }
 }
 
 record! {
-    /// An agent: a built-in one, one that speaks ACP, or any command.
+    /// An agent: a built-in agent, a program that speaks ACP, or any command.
     pub struct AgentFile any_of ["builtin", "acp", "commands"] {
-        /// The schema that an editor checks this file against.
+        /// The JSON Schema that editors use to check this file.
         "$schema" => schema: Option<LooseText>,
         /// Must be `Agent`.
         "kind" => kind: RequiredKey<AgentKindWord>,
-        /// The version of the format; it changes nothing here.
+        /// The version of the format. It has no effect in this file.
         "apiVersion" => api_version: Option<ApiVersion>,
-        /// Who the agent is.
+        /// The name and version of the agent.
         "metadata" => metadata: RequiredKey<AgentMetadata>,
-        /// One of the agents that Proctor knows.
+        /// A built-in agent.
         "builtin" => builtin: Option<WithSpan<BuiltinFile>>,
-        /// Any program that speaks the Agent Client Protocol. Wins over `builtin`.
+        /// A program that speaks the Agent Client Protocol. It takes precedence over `builtin`.
         "acp" => acp: Option<AcpFile>,
-        /// Any program, by templates of its command line.
+        /// Any program, started with templates of its command line.
         "commands" => commands: Option<WithSpan<CommandsFile>>,
-        /// Where the agent looks for skills.
+        /// The folder and tool with which the agent loads skills.
         "skills" => skills: Option<SkillMountFile>,
-        /// Whether the agent reaches its model through Proctor. Proctor's own.
+        /// Whether the agent reaches its model through Proctor's proxy, which measures token usage. Only Proctor supports this key.
         "modelTap" => model_tap: Option<bool>,
-        /// Environment variables that an `acp` or `commands` agent gets besides the usual ones; `{env.NAME}` is
-        /// expanded. Proctor's own.
+        /// Additional environment variables of an `acp` or `commands` agent. Proctor expands `{env.NAME}`. Only
+        /// Proctor knows this key.
         "env" => env: Table<WithSpan<LooseText>>,
-        /// When an `acp` or `commands` agent connects to its servers. Proctor's own.
+        /// When an `acp` or `commands` agent connects to its servers. Only Proctor supports this key.
         "connects" => connects: Option<WithSpan<ConnectsWord>>,
     }
 }
@@ -51,21 +51,21 @@ record! {
 words! {
     /// When an agent connects to its servers.
     pub enum ConnectsWord {
-        /// When it needs one. A trial in which it connects to no server is graded too.
+        /// The agent connects when it needs a server. Proctor also grades a trial in which it connects to none.
         "onUse" => OnUse,
     }
 }
 
 record! {
-    /// Who an agent is.
+    /// The name and version of an agent.
     pub struct AgentMetadata {
         /// The agent's name.
         "name" => name: RequiredKey<WithSpan<LooseText>>,
-        /// Its version.
+        /// The agent's version.
         "version" => version: Option<LooseText>,
-        /// What it is.
+        /// A description of the agent.
         "description" => description: Option<LooseText>,
-        /// Kept as they are.
+        /// Annotations that Proctor stores unchanged.
         "annotations" => annotations: Option<Node>,
     }
 }
@@ -81,15 +81,15 @@ impl Decode for BuiltinAgent {
 }
 
 record! {
-    /// One of the agents that Proctor knows.
+    /// A built-in agent.
     pub struct BuiltinFile {
-        /// Which one.
+        /// The name of the built-in agent.
         "type" => kind: BuiltinAgent,
         /// The model, as `provider:model-id`.
         "model" => model: Option<WithSpan<String>>,
-        /// Where the model is.
+        /// The base URL of the model's API.
         "baseUrl" => base_url: Option<WithSpan<String>>,
-        /// The environment variable that holds the key.
+        /// The environment variable that holds the API key.
         "apiKey" => api_key: Option<String>,
     }
 }
@@ -97,9 +97,9 @@ record! {
 record! {
     /// A program that speaks the Agent Client Protocol on its stdin and stdout.
     pub struct AcpFile {
-        /// The program.
+        /// The program to start.
         "cmd" => cmd: String,
-        /// Its arguments.
+        /// The arguments of the program.
         "args" => args: Vec<LooseText>,
     }
 }
@@ -107,18 +107,18 @@ record! {
 record! {
     /// Templates of a program's command line.
     pub struct CommandsFile {
-        /// The command. Fields: `{{ .Prompt }}`, `{{ .McpServerFileArgs }}`, `{{ .AllowedToolArgs }}`,
+        /// The command that runs the agent. Fields: `{{ .Prompt }}`, `{{ .McpServerFileArgs }}`, `{{ .AllowedToolArgs }}`,
         /// `{{ .DangerouslySkipPermissions }}`.
         "runPrompt" => run_prompt: WithSpan<String>,
-        /// For each server. Fields: `{{ .File }}`, `{{ .URL }}`.
+        /// The arguments for each server. Fields: `{{ .File }}`, `{{ .URL }}`.
         "argTemplateMcpServer" => mcp_server: Option<WithSpan<LooseText>>,
-        /// For each allowed tool. Fields: `{{ .ServerName }}`, `{{ .ToolName }}`.
+        /// The arguments for each allowed tool. Fields: `{{ .ServerName }}`, `{{ .ToolName }}`.
         "argTemplateAllowedTools" => allowed_tools: Option<WithSpan<LooseText>>,
-        /// What stands between allowed tools, one space if not given.
+        /// The separator between allowed tools, a space by default.
         "allowedToolsJoinSeparator" => separator: Option<LooseText>,
-        /// What `{{ .DangerouslySkipPermissions }}` stands for in `runPrompt`, `false` if not given.
+        /// The value of `{{ .DangerouslySkipPermissions }}` in `runPrompt`, `false` by default.
         "dangerouslySkipPermissions" => skip_permissions: Option<bool>,
-        /// Whether it runs with an empty home folder of its own.
+        /// Whether the agent runs with its own, empty home folder.
         "useVirtualHome" => virtual_home: Option<bool>,
         /// A command that prints the agent's version.
         "getVersion" => version: Option<String>,
@@ -126,9 +126,9 @@ record! {
 }
 
 record! {
-    /// Where the agent looks for skills.
+    /// The folder and tool with which the agent loads skills.
     pub struct SkillMountFile {
-        /// The folder, inside the agent's working folder.
+        /// The folder of the skills, inside the agent's working folder.
         "mountPath" => mount_path: Option<String>,
         /// The agent's tool that loads a skill.
         "toolName" => tool_name: Option<String>,

@@ -1,4 +1,4 @@
-//! The written form of `assertions`.
+//! The file format of `assertions`.
 //!
 //! Its main type is [`AssertionsFile`].
 
@@ -16,7 +16,7 @@ use crate::pattern::Pattern;
 use crate::problem::{Code, Problem, Span, WithSpan};
 
 record! {
-    /// What must hold after a task. Only what is listed is checked.
+    /// The assertions to check after a task.
     pub struct AssertionsFile {
         /// Every listed tool must be called.
         "toolsUsed" => tools_used: OptionalNonEmpty<NonEmpty<ToolFile>>,
@@ -24,9 +24,9 @@ record! {
         "requireAny" => require_any: OptionalNonEmpty<NonEmpty<ToolFile>>,
         /// None of the listed tools may be called.
         "toolsNotUsed" => tools_not_used: OptionalNonEmpty<NonEmpty<ToolFile>>,
-        /// At least this many tool calls.
+        /// The minimum number of tool calls.
         "minToolCalls" => min_tool_calls: OptionalNonEmpty<WithSpan<u64>>,
-        /// At most this many tool calls.
+        /// The maximum number of tool calls.
         "maxToolCalls" => max_tool_calls: OptionalNonEmpty<WithSpan<u64>>,
         /// Every listed resource must be read.
         "resourcesRead" => resources_read: OptionalNonEmpty<NonEmpty<ResourceFile>>,
@@ -36,11 +36,11 @@ record! {
         "promptsUsed" => prompts_used: OptionalNonEmpty<NonEmpty<PromptFile>>,
         /// None of the listed prompts may be used.
         "promptsNotUsed" => prompts_not_used: OptionalNonEmpty<NonEmpty<PromptFile>>,
-        /// Calls in this order; others may come between.
+        /// These calls must occur in this order. Other calls may come between them.
         "callOrder" => call_order: OptionalNonEmpty<NonEmpty<OrderFile>>,
-        /// No tool is called twice with the same arguments.
+        /// No tool may be called twice with the same arguments.
         "noDuplicateCalls" => no_duplicate_calls: OptionalNonEmpty<bool>,
-        /// Expected tool calls, each assigned to one that was made. Proctor's own.
+        /// The expected tool calls. Each must match a call of its own. Only Proctor supports this key.
         "calls" => calls: OptionalNonEmpty<CallsFile>,
         /// Every listed skill must be loaded.
         "skillsLoaded" => skills_loaded: OptionalNonEmpty<NonEmpty<SkillFile>>,
@@ -50,57 +50,57 @@ record! {
 }
 
 record! {
-    /// Tool calls of a server: by exact name, by pattern (either may match), or any.
+    /// Matches tool calls of a server: by exact name or pattern, or all calls if both are absent.
     pub struct ToolFile {
         /// The server, as the MCP config names it.
         "server" => server: WithSpan<String>,
         /// The exact name of the tool.
         "tool" => tool: OptionalNonEmpty<String>,
-        /// A regular expression on the tool's name.
+        /// A regular expression for the tool's name.
         "toolPattern" => tool_pattern: OptionalNonEmpty<Pattern>,
-        /// What the arguments must match. Proctor's own.
+        /// A matcher for the arguments. Only Proctor supports this key.
         "arguments" => arguments: OptionalNonEmpty<WithSpan<Matcher>>,
-        /// What the result must match. Proctor's own.
+        /// A matcher for the result. Only Proctor supports this key.
         "result" => result: OptionalNonEmpty<WithSpan<Matcher>>,
-        /// Whether the tool says that it failed. Proctor's own.
+        /// Whether the call must end with an error. Only Proctor supports this key.
         "isError" => is_error: OptionalNonEmpty<bool>,
-        /// How long the call may take. Proctor's own.
+        /// The maximum duration of the call. Only Proctor supports this key.
         "maxDuration" => max_duration: OptionalNonEmpty<WithSpan<Duration>>,
-        /// How many calls must match. Proctor's own.
+        /// How many calls must match. Only Proctor supports this key.
         "times" => times: OptionalNonEmpty<WithSpan<TimesFile>>,
     }
 }
 
 record! {
-    /// How many calls must match; both ends are included.
+    /// How many calls must match. Both bounds are inclusive.
     pub struct TimesFile {
-        /// At least, 1 if not given.
+        /// The minimum, 1 by default.
         "min" => min: OptionalNonEmpty<u64>,
-        /// At most, any number if not given.
+        /// The maximum, unlimited by default.
         "max" => max: OptionalNonEmpty<u64>,
     }
 }
 
 record! {
-    /// Resources of a server: by exact URI, by pattern (either may match), or any.
+    /// Matches resources of a server: by exact URI or pattern, or all if both are absent.
     pub struct ResourceFile {
         /// The server, as the MCP config names it.
         "server" => server: WithSpan<String>,
-        /// The exact URI.
+        /// The exact URI of the resource.
         "uri" => uri: OptionalNonEmpty<String>,
-        /// A regular expression on the URI.
+        /// A regular expression for the URI.
         "uriPattern" => uri_pattern: OptionalNonEmpty<Pattern>,
     }
 }
 
 record! {
-    /// Prompts of a server: by exact name, by pattern (either may match), or any.
+    /// Matches prompts of a server: by exact name or pattern, or all if both are absent.
     pub struct PromptFile {
         /// The server, as the MCP config names it.
         "server" => server: WithSpan<String>,
         /// The exact name of the prompt.
         "prompt" => prompt: OptionalNonEmpty<String>,
-        /// A regular expression on the prompt's name.
+        /// A regular expression for the prompt's name.
         "promptPattern" => prompt_pattern: OptionalNonEmpty<Pattern>,
     }
 }
@@ -108,31 +108,31 @@ record! {
 record! {
     /// One call in a sequence.
     pub struct OrderFile {
-        /// `tool`, `resource` or `prompt`.
+        /// The type of the call: `tool`, `resource` or `prompt`.
         "type" => kind: OrderKind,
         /// The server, as the MCP config names it.
         "server" => server: WithSpan<String>,
-        /// The name of the tool or prompt, the URI of the resource.
+        /// The name of the tool or prompt, or the URI of the resource.
         "name" => name: String,
     }
 }
 
 record! {
-    /// Expected tool calls, each assigned to one that was made.
+    /// The expected tool calls. Each must match a call of its own.
     pub struct CallsFile {
-        /// How the calls that were made must line up with the list.
+        /// How the agent's calls must correspond to the list.
         "mode" => mode: CallsMode,
-        /// The expected calls.
+        /// The list of expected calls.
         "list" => list: NonEmpty<ToolFile>,
     }
 }
 
 record! {
-    /// Skills: by exact name, by pattern (either may match), or any.
+    /// Matches skills: by exact name or pattern, or all if both are absent.
     pub struct SkillFile {
         /// The exact name of the skill.
         "skill" => skill: OptionalNonEmpty<WithSpan<String>>,
-        /// A regular expression on the skill's name.
+        /// A regular expression for the skill's name.
         "skillPattern" => skill_pattern: OptionalNonEmpty<WithSpan<Pattern>>,
     }
 }
@@ -186,23 +186,23 @@ impl Decode for Matcher {
             "string", "number", "integer", "boolean", "object", "array", "null"
         ]);
         let operators = json!({
-            "$exact": {"description": "equals this, deeply; nothing inside is an operator"},
-            "$contains": {"description": "a text contains this text, or some element of a list matches this", "$ref": "#/$defs/Matcher"},
-            "$match": {"description": "a text matches this regular expression", "type": "string", "format": "regex"},
+            "$exact": {"description": "equals this value; keys with `$` inside are no operators"},
+            "$contains": {"description": "a string contains this string, or an element of a list matches this", "$ref": "#/$defs/Matcher"},
+            "$match": {"description": "a string matches this regular expression", "type": "string", "format": "regex"},
             "$oneOf": {"description": "matches one of these", "type": "array", "minItems": 1, "items": matcher},
-            "$type": {"description": "is of this JSON type, or of one of these", "anyOf": [{"enum": words}, {"type": "array", "minItems": 1, "items": {"enum": words}}]},
-            "$exists": {"description": "is there, or is not", "type": "boolean"},
-            "$approx": {"description": "is near a number", "type": "object", "properties": {"value": {"type": "number"}, "tolerance": {"type": "number", "minimum": 0}}, "required": ["value", "tolerance"], "additionalProperties": false},
+            "$type": {"description": "has this JSON type, or one of these", "anyOf": [{"enum": words}, {"type": "array", "minItems": 1, "items": {"enum": words}}]},
+            "$exists": {"description": "is present (`true`) or absent (`false`)", "type": "boolean"},
+            "$approx": {"description": "differs from `value` by at most `tolerance`", "type": "object", "properties": {"value": {"type": "number"}, "tolerance": {"type": "number", "minimum": 0}}, "required": ["value", "tolerance"], "additionalProperties": false},
             "$min": {"description": "is at least this number", "type": "number"},
             "$max": {"description": "is at most this number", "type": "number"},
-            "$unordered": {"description": "a list with just these elements, in any order", "type": "array", "items": matcher},
-            "$schema": {"description": "is valid by this JSON Schema", "type": ["object", "boolean"]},
+            "$unordered": {"description": "a list with exactly these elements, in any order", "type": "array", "items": matcher},
+            "$schema": {"description": "is valid according to this JSON Schema", "type": ["object", "boolean"]},
             "$not": {"description": "does not match this", "$ref": "#/$defs/Matcher"},
         });
         definitions.insert(
             "Matcher".to_owned(),
             json!({
-                "description": "What a JSON value must match: maps partially, lists and scalars exactly, operators start with `$`.",
+                "description": "A matcher for a JSON value. A map matches if its keys match; lists and scalars must be equal. Keys that start with `$` are operators.",
                 "anyOf": [
                     {"type": ["null", "boolean", "number", "string"]},
                     matchers,
@@ -215,7 +215,7 @@ impl Decode for Matcher {
     }
 }
 
-/// Where a part of a written matcher stands: at its key, where it has one.
+/// The place of a part of a matcher: its key, if it has one.
 fn span_of(node: &Node, path: &[PathStep]) -> Span {
     let mut node = node;
     let mut span = node.span;

@@ -1,7 +1,7 @@
-//! Whether two cases are the same, whenever and wherever they were loaded.
+//! Digests of cases, to compare them across runs and machines.
 //!
-//! Its main function is [`digest`]. It covers what a case does and what must hold, and the bytes of
-//! the scripts it runs; not where its files lie, how often it is run, or within which limits.
+//! Its main function is [`digest`]. It covers the steps and checks of a case, and the bytes of
+//! its scripts; not the paths of its files, its number of runs, or its limits.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -44,8 +44,8 @@ pub fn digest(case: &Case) -> io::Result<String> {
     Ok(sha256(canonical(&content).as_bytes()))
 }
 
-/// The SHA-256 of what surrounds the cases of a suite: its servers, the scripts of its models, and what
-/// agent files say of environments. What comes from the environment is not in it.
+/// The SHA-256 of the surroundings of a suite's cases: its servers, the scripts of its models, and the
+/// environments in its agent files. Values from the environment are not included.
 pub fn surroundings(suite: &Suite) -> String {
     let server = |server: &Server| {
         let names = |table: &BTreeMap<String, String>| table.keys().cloned().collect::<Vec<_>>();
@@ -89,8 +89,8 @@ pub fn surroundings(suite: &Suite) -> String {
     sha256(canonical(&content).as_bytes())
 }
 
-/// The SHA-256 of what each server of a suite is started or reached with, by its name. Secrets are taken
-/// out first: their hashes could be guessed, and a key that was renewed makes no other server.
+/// The SHA-256 of the settings of each server of a suite, by name. Secrets are removed
+/// first: their hashes could be guessed, and a renewed key does not change the server.
 pub fn server_settings(suite: &Suite, redactor: &Redactor) -> io::Result<BTreeMap<String, String>> {
     let servers = suite.servers.iter();
     let hashed = servers.map(|server| Ok((server.name.clone(), settings(server, redactor)?)));

@@ -1,6 +1,6 @@
-//! The written form of an eval file (`kind: Eval`).
+//! The file format of an eval file (`kind: Eval`).
 //!
-//! Its main type is [`SuiteFile`]: what the user wrote, nothing resolved.
+//! Its main type is [`SuiteFile`]: the content of the file, not resolved.
 
 use std::time::Duration;
 
@@ -17,112 +17,112 @@ use crate::hint::{listed, nearest};
 use crate::problem::{Code, Problem, WithSpan};
 
 words! {
-    /// `kind` of an eval file.
+    /// The value of `kind` in an eval file.
     pub enum EvalKind {
         "Eval" => Eval,
     }
 }
 
 words! {
-    /// The version of the format. It changes how tasks are written and nothing else.
+    /// The version of the format. It only changes how tasks are written.
     pub enum ApiVersion {
-        /// Scripts under `steps`.
+        /// The task has its scripts under `steps`.
         "mcpchecker/v1alpha1" => V1Alpha1,
-        /// Steps under `spec`.
+        /// The task has its steps under `spec`.
         "mcpchecker/v1alpha2" => V1Alpha2,
     }
 }
 
 record! {
-    /// An eval suite: which agent does which tasks on which servers, and what must hold.
+    /// An eval suite: the agents, servers, tasks and checks of a run.
     pub struct SuiteFile {
-        /// The schema that an editor checks this file against.
+        /// The JSON Schema that editors use to check this file.
         "$schema" => schema: Option<LooseText>,
         /// Must be `Eval`.
         "kind" => kind: RequiredKey<EvalKind>,
-        /// The version of the format; it changes nothing here.
+        /// The version of the format. It has no effect in this file.
         "apiVersion" => api_version: Option<ApiVersion>,
-        /// Who this suite is.
+        /// The name and labels of the suite.
         "metadata" => metadata: RequiredKey<EvalMetadata>,
-        /// What is run, on what, by whom.
+        /// The agents, servers and tasks.
         "config" => config: RequiredKey<EvalConfig>,
     }
 }
 
 record! {
-    /// Who a suite is.
+    /// The name and labels of a suite.
     pub struct EvalMetadata {
-        /// A name that is unique among your suites.
+        /// The name of the suite, unique among your suites.
         "name" => name: RequiredKey<WithSpan<LooseText>>,
-        /// What the suite is for.
+        /// A description of the suite.
         "description" => description: Option<LooseText>,
-        /// A word to sort suites by.
+        /// A category to group suites by.
         "category" => category: Option<LooseText>,
-        /// Labels of the suite itself; they select nothing.
+        /// Labels of the suite itself. They don't select tasks.
         "labels" => labels: Table<LooseText>,
-        /// Kept as they are.
+        /// Annotations that Proctor stores unchanged.
         "annotations" => annotations: Option<Node>,
     }
 }
 
 record! {
-    /// What is run, on what, by whom.
+    /// The agents, servers and tasks.
     pub struct EvalConfig one_of ["agent", "agentFile", "agents"] {
         /// The agent that does the tasks.
         "agent" => agent: Option<WithSpan<AgentRefFile>>,
-        /// Old spelling of `agent: {type: file, path: …}`.
+        /// The old form of `agent: {type: file, path: …}`.
         "agentFile" => agent_file: Option<WithSpan<String>>,
-        /// Several agents: the suite runs over each. Proctor's own.
+        /// Several agents. Each of them does all tasks. Only Proctor supports this key.
         "agents" => agents: Option<NonEmpty<WithSpan<AgentRefFile>>>,
-        /// The file that names the MCP servers.
+        /// The MCP config: the file that lists the MCP servers.
         "mcpConfigFile" => mcp_config_file: Option<RequiredKey<WithSpan<String>>>,
-        /// The tasks, and what must hold after each.
+        /// The tasks, with the assertions to check after each.
         "taskSets" => task_sets: RequiredKey<WithSpan<Vec<WithSpan<TaskSetFile>>>>,
-        /// The model that judges what no other check can decide.
+        /// The judge: a model that decides whether an answer meets a criterion.
         "llmJudge" => judge: Option<StrictKeys<WithSpan<JudgeFile>>>,
-        /// Limits of tasks that set none.
+        /// The limits of tasks that set no limits of their own.
         "defaultTaskLimits" => default_limits: Option<LimitsFile>,
-        /// Programs that add kinds of steps, by alias.
+        /// Extensions, by alias: programs that add step types.
         "extensions" => extensions: Table<ExtensionFile>,
-        /// Other git repositories that task sets take tasks from, by name.
+        /// Other git repositories from which task sets take tasks, by name.
         "sources" => sources: Table<SourceFile>,
-        /// Skills that the agent gets.
+        /// The skills that the agent can use.
         "skills" => skills: Option<SkillsFile>,
-        /// Whether each trial gets a server of its own. Proctor's own.
+        /// Whether each trial starts its own servers. Only Proctor supports this key.
         "isolation" => isolation: Option<Isolation>,
     }
 }
 
 words! {
-    /// How far trials are kept apart.
+    /// How trials are isolated from each other.
     pub enum Isolation {
-        /// A server is started for each trial.
+        /// Each trial starts its own servers.
         "trial" => Trial,
-        /// One server serves all trials.
+        /// All trials share the same servers.
         "run" => Run,
     }
 }
 
 record! {
-    /// Which agent, and on which model.
+    /// A reference to an agent, with its model.
     pub struct AgentRefFile {
-        /// `file`, or the name of a built-in agent such as `builtin.claude-code`.
+        /// The type: `file`, or a built-in agent such as `builtin.claude-code`.
         "type" => kind: RequiredKey<WithSpan<AgentType>>,
-        /// The agent file, for type `file`.
+        /// The path of the agent file, for type `file`.
         "path" => path: Option<WithSpan<String>>,
         /// The model, as `provider:model-id`.
         "model" => model: Option<WithSpan<String>>,
-        /// Whether the agent reaches its model through Proctor. Proctor's own.
+        /// Whether the agent reaches its model through Proctor's proxy, which measures token usage. Only Proctor supports this key.
         "modelTap" => model_tap: Option<bool>,
     }
 }
 
-/// What sort of agent a reference means.
+/// The type of agent that a reference names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentType {
-    /// One that a file describes.
+    /// An agent that an agent file describes.
     File,
-    /// One that Proctor knows.
+    /// A built-in agent.
     Builtin(BuiltinAgent),
 }
 
@@ -140,7 +140,7 @@ impl Decode for AgentType {
             Some(agent) => format!("did you mean `{}`?", agent.type_name()),
             None => nearest_type(&text, &known),
         };
-        let message = format!("`{text}` is not a type of agent");
+        let message = format!("unknown agent type `{text}`");
         cx.report(node.span, Problem::error(Code::Value, message).hint(hint));
         None
     }
@@ -164,21 +164,21 @@ fn agent_types() -> Vec<String> {
 }
 
 record! {
-    /// Some of the suite's tasks, and what must hold after each.
+    /// A set of tasks, with the assertions to check after each.
     pub struct TaskSetFile one_of ["path", "glob", "evals"] {
-        /// One task file.
+        /// The path of one task file.
         "path" => path: Option<WithSpan<String>>,
-        /// Task files by pattern; `**` crosses folders.
+        /// A glob that matches task files. `**` matches any number of folders.
         "glob" => glob: Option<WithSpan<String>>,
-        /// The evals that a server ships. Proctor's own.
+        /// The evals that a server ships. Only Proctor supports this key.
         "evals" => evals: Option<ShippedFile>,
-        /// The source that the path or pattern is inside of.
+        /// The source that `path` or `glob` refers to.
         "source" => source: Option<WithSpan<String>>,
-        /// Only tasks that have all of these labels.
+        /// Selects only tasks that have all of these labels.
         "labelSelector" => label_selector: Table<LooseText>,
-        /// What must hold after each of the tasks.
+        /// The assertions to check after each task.
         "assertions" => assertions: Option<StrictKeys<AssertionsFile>>,
-        /// How many of a case's trials must pass, such as `4/5`. Proctor's own.
+        /// The pass rule: how many trials of a case must pass, such as `4/5`. Only Proctor supports this key.
         "pass" => pass: Option<WithSpan<PassRule>>,
     }
 }
@@ -186,9 +186,9 @@ record! {
 record! {
     /// The evals that a server ships.
     pub struct ShippedFile {
-        /// The server.
+        /// The name of the server.
         "server" => server: WithSpan<String>,
-        /// Only those of one level.
+        /// Selects only evals of this level.
         "level" => level: Option<Level>,
     }
 }
@@ -196,11 +196,11 @@ record! {
 words! {
     /// The level of a shipped eval.
     pub enum Level {
-        /// One turn of a model, no call.
+        /// A model takes one turn. No tool is called.
         "invocation" => Invocation,
-        /// One call, no model.
+        /// One tool call without a model.
         "execution" => Execution,
-        /// A whole agent loop.
+        /// A whole agent loop with tool calls.
         "scenario" => Scenario,
     }
 }
@@ -234,7 +234,7 @@ impl Decode for PassRule {
         if parsed.is_none() {
             cx.report(
                 node.span,
-                Problem::error(Code::Value, format!("`{text}` is not a pass rule"))
+                Problem::error(Code::Value, format!("invalid pass rule `{text}`"))
                     .hint("`4/5` means that at least 4 of 5 trials must pass"),
             );
         }
@@ -247,25 +247,25 @@ impl Decode for PassRule {
 }
 
 record! {
-    /// The model that judges what no other check can decide.
+    /// The judge: a model that decides whether an answer meets a criterion.
     pub struct JudgeFile one_of ["ref", "env"] {
-        /// The agent that judges.
+        /// The agent or model that judges.
         "ref" => agent: Option<WithSpan<AgentRefFile>>,
-        /// Old spelling: the environment variables that name the judge.
+        /// The old form: environment variables that name the judge.
         "env" => env: Option<JudgeEnvFile>,
-        /// How often a criterion is judged; the majority decides. Odd. Proctor's own.
+        /// How many votes decide a criterion, an odd number. The majority decides. Only Proctor supports this key.
         "votes" => votes: Option<WithSpan<PositiveInteger>>,
     }
 }
 
 record! {
-    /// Environment variables that hold an OpenAI-compatible judge.
+    /// Environment variables that name an OpenAI-compatible judge.
     pub struct JudgeEnvFile {
-        /// The variable that holds `openai` or `claude`; OpenAI if not given.
+        /// The variable that holds `openai` or `claude`. Without it, the judge is an OpenAI model.
         "typeKey" => type_key: Option<WithSpan<String>>,
-        /// The variable that holds the URL.
+        /// The variable that holds the base URL.
         "baseUrlKey" => base_url_key: Option<WithSpan<String>>,
-        /// The variable that holds the key.
+        /// The variable that holds the API key.
         "apiKeyKey" => api_key_key: Option<WithSpan<String>>,
         /// The variable that holds the model's name.
         "modelNameKey" => model_name_key: Option<WithSpan<String>>,
@@ -273,57 +273,57 @@ record! {
 }
 
 record! {
-    /// What ends a trial.
+    /// Limits. A trial ends when it reaches one of them.
     pub struct LimitsFile {
-        /// For setup, agent and verification together.
+        /// The timeout for setup, agent and verification together.
         "timeout" => timeout: Option<Duration>,
-        /// For the cleanup.
+        /// The timeout for the cleanup.
         "cleanupTimeout" => cleanup_timeout: Option<Duration>,
-        /// Turns of the agent. Proctor's own.
+        /// The maximum number of agent turns. Only Proctor supports this key.
         "maxTurns" => max_turns: Option<PositiveInteger>,
-        /// Tokens, in and out. Proctor's own.
+        /// The maximum number of input and output tokens. Only Proctor supports this key.
         "maxTokens" => max_tokens: Option<PositiveInteger>,
-        /// Cost in US dollars. Proctor's own.
+        /// The maximum cost in US dollars. Only Proctor supports this key.
         "maxCostUsd" => max_cost_usd: Option<f64>,
     }
 }
 
 record! {
-    /// A program that adds kinds of steps.
+    /// An extension: a program that adds step types.
     pub struct ExtensionFile {
-        /// A local path, or `https://github.com/OWNER/REPO@vX`.
+        /// The program: a local path, or `https://github.com/OWNER/REPO@vX`.
         "package" => package: WithSpan<String>,
-        /// What the program is told at its start; `{env.NAME}` is expanded.
+        /// The configuration that the program gets when it starts. Proctor expands `{env.NAME}`.
         "config" => config: Option<Node>,
-        /// Its environment; `{env.NAME}` is expanded.
+        /// The program's environment variables. Proctor expands `{env.NAME}`.
         "env" => env: Table<WithSpan<LooseText>>,
     }
 }
 
 record! {
-    /// Another git repository that task sets take tasks from.
+    /// Another git repository from which task sets take tasks.
     pub struct SourceFile {
-        /// The repository.
+        /// The URL of the repository.
         "repo" => repo: WithSpan<String>,
-        /// A branch, tag or commit.
+        /// The branch, tag or commit to use.
         "ref" => reference: Option<LooseText>,
-        /// Which server here stands for which server there.
+        /// Maps server names of the source to servers of this suite.
         "serverMapping" => server_mapping: Table<WithSpan<LooseText>>,
     }
 }
 
 record! {
-    /// Skills that the agent gets.
+    /// The skills that the agent can use.
     pub struct SkillsFile {
-        /// Where they come from.
+        /// The folders that the skills come from.
         "sources" => sources: Vec<SkillSourceFile>,
     }
 }
 
 words! {
-    /// What sort of source skills come from.
+    /// The type of a skill source.
     pub enum SkillSourceType {
-        /// A folder.
+        /// The skills are in a folder.
         "path" => Path,
     }
 }
@@ -333,7 +333,7 @@ record! {
     pub struct SkillSourceFile {
         /// Must be `path`.
         "type" => kind: SkillSourceType,
-        /// The folder.
+        /// The path of the folder.
         "path" => path: WithSpan<String>,
     }
 }

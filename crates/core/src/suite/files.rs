@@ -1,7 +1,7 @@
 //! Finding and reading the files that a suite names.
 //!
-//! Its main type is [`FileOrigin`]: where a file came from decides which files it may name. What came
-//! from another repository stays inside that repository; the user's own files may name anything.
+//! Its main type is [`FileOrigin`]: the origin of a file decides which files it may name. A file
+//! from another repository can only name files inside it; the user's own files may name any file.
 
 use std::fs;
 use std::io::{self, Read};
@@ -14,15 +14,14 @@ use crate::document::MAX_BYTES;
 use crate::hint::nearest;
 use crate::problem::{Code, Problem, SourceText, Span};
 
-/// How many files and folders a glob may look at.
+/// The maximum number of files and folders that a glob visits.
 const MAX_VISITED: usize = 1_000_000;
 
-/// Where a file came from.
+/// The origin of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileOrigin {
     /// The user's own files.
     Own,
-    /// Another repository.
     Source {
         /// Its name in the suite.
         name: String,
@@ -32,33 +31,33 @@ pub enum FileOrigin {
 }
 
 impl FileOrigin {
-    /// The path that a file of this origin, in `folder`, means by `written`.
+    /// Resolves the path `written` in a file of this origin in `folder`.
     pub fn resolve(&self, folder: &Path, written: &str) -> Result<PathBuf, Problem> {
         let path = normalise(&folder.join(written));
         match self {
             Self::Own => Ok(path),
             Self::Source { name, root } => {
                 let outside = || escape(written, name);
-                // Said before the disk is looked at: what is outside is none of its business.
+                // Checked before any access to the disk: files outside must not be probed.
                 if !path.starts_with(root) {
                     return Err(outside());
                 }
                 match fs::canonicalize(&path) {
                     Ok(real) if !real.starts_with(root) => Err(outside()),
-                    // A file that is not there is reported by whoever reads it.
+                    // A missing file is reported when it is read.
                     _ => Ok(path),
                 }
             }
         }
     }
 
-    /// Says so, if the folder that a glob starts at is not there.
+    /// A message if the folder at which a glob starts does not exist.
     pub fn missing_folder(&self, folder: &Path, written: &str) -> Option<String> {
         let base = here(self.resolve(folder, split_glob(written).0).ok()?);
         (!base.is_dir()).then(|| format!("the folder `{}` does not exist", base.display()))
     }
 
-    /// The files that a glob of this origin means, in byte order of their paths.
+    /// The files that a glob of this origin matches, in byte order of their paths.
     pub fn glob(&self, folder: &Path, written: &str) -> Result<Vec<PathBuf>, Problem> {
         let (base, pattern) = split_glob(written);
         let base = here(self.resolve(folder, base)?);
@@ -69,7 +68,7 @@ impl FileOrigin {
             if visited >= MAX_VISITED {
                 return Err(Problem::error(
                     Code::Limit,
-                    format!("the glob `{written}` looks at more than {MAX_VISITED} files"),
+                    format!("the glob `{written}` visits more than {MAX_VISITED} files"),
                 ));
             }
             // A loop of links or a folder without permission hides nothing that could be read.
@@ -99,7 +98,7 @@ impl FileOrigin {
 fn escape(written: &str, name: &str) -> Problem {
     Problem::error(
         Code::Escape,
-        format!("`{written}` leads out of the source `{name}`"),
+        format!("`{written}` is outside the source `{name}`"),
     )
     .hint("files from another repository can only name files inside it")
 }
@@ -155,13 +154,10 @@ fn not_utf8(path: &Path, bytes: &[u8], at: usize) -> Problem {
     let lossy = SourceText::new(path, String::from_utf8_lossy(bytes).into_owned());
     Problem::error(Code::Syntax, "the file is not UTF-8")
         .at(&lossy, span)
-        .hint(format!(
-            "the byte 0x{:02X} is not part of a character",
-            bytes[at]
-        ))
+        .hint(format!("invalid byte 0x{:02X}", bytes[at]))
 }
 
-/// The name in the same folder that was probably meant.
+/// A suggestion: a similar name in the same folder.
 pub fn neighbour_hint(path: &Path) -> Option<String> {
     let wanted = path.file_stem()?.to_str()?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
@@ -182,7 +178,7 @@ pub fn neighbour_hint(path: &Path) -> Option<String> {
     Some(format!("did you mean `{}`?", name.file_name()?.display()))
 }
 
-/// An empty path names no folder, though it means this one.
+/// Replaces an empty path with `.`.
 fn here(path: PathBuf) -> PathBuf {
     if path.as_os_str().is_empty() {
         PathBuf::from(".")
@@ -207,12 +203,12 @@ fn compile_glob(pattern: &str) -> Result<GlobMatcher, Problem> {
         .build()
         .map(|glob| glob.compile_matcher())
         .map_err(|error| {
-            let message = format!("`{pattern}` is not a glob: {}", error.kind());
+            let message = format!("invalid glob `{pattern}`: {}", error.kind());
             Problem::error(Code::Value, message)
         })
 }
 
-/// Removes `.` and `..` without asking the disk.
+/// Removes `.` and `..` without access to the disk.
 pub fn normalise(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
@@ -316,14 +312,11 @@ mod tests {
             let problem = source.resolve(&root, written).unwrap_err();
             assert_eq!(
                 problem.message,
-                format!("`{written}` leads out of the source `other`")
+                format!("`{written}` is outside the source `other`")
             );
         }
         let problem = source.glob(&root, "*.yaml").unwrap_err();
-        assert_eq!(
-            problem.message,
-            "`link.yaml` leads out of the source `other`"
-        );
+        assert_eq!(problem.message, "`link.yaml` is outside the source `other`");
         assert!(source.glob(&root, "../*.yaml").is_err());
     }
 }

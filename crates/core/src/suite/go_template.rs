@@ -1,9 +1,9 @@
 //! The templates of agent files: the part of Go's `text/template` that public agent files use.
 //!
-//! Its main type is [`GoTemplate`]. All mistakes are found when it is parsed: types and the number
-//! of values included, so that rendering can't fail. What a template gives is a list of [`RenderedPiece`]s
-//! that say where each text comes from: only what the author of the file wrote is for a shell to
-//! read, everything else is data.
+//! Its main type is [`GoTemplate`]. The parser finds all mistakes, including types and the number
+//! of values, so that rendering can't fail. The result is a list of [`RenderedPiece`]s
+//! with the origin of each text: a shell interprets only the text of the file's author;
+//! everything else is data.
 
 mod calls;
 mod format;
@@ -16,13 +16,12 @@ mod tests;
 
 use self::format::FormatPart;
 
-/// A template, without mistakes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoTemplate {
     nodes: Vec<TemplateNode>,
 }
 
-/// What a template is for, which decides what its fields are.
+/// The use of a template, which decides its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateUse {
     /// `commands.runPrompt`.
@@ -51,35 +50,32 @@ impl TemplateUse {
 /// A mistake in a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateFault {
-    /// The byte at which it stands.
+    /// The byte offset of the mistake.
     pub at: usize,
-    /// How many bytes it is long.
+    /// The length in bytes.
     pub len: usize,
-    /// The byte at which the action starts that it stands in.
+    /// The byte offset of the action that contains it.
     pub action: usize,
-    /// What is wrong: lower case, no full stop.
+    /// The message: lower case, no full stop.
     pub message: String,
-    /// What may help.
     pub hint: Option<String>,
 }
 
-/// Where a text comes from. What is made of several texts comes from the last of them in this order.
+/// The origin of a text. A combination of texts has the last of their origins in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextOrigin {
-    /// The agent file: text for a shell.
+    /// The agent file. A shell interprets this text.
     Author,
     /// A name, a path or an address.
     Value,
-    /// The prompt.
     Prompt,
 }
 
-/// A part of what a template gives.
+/// A part of a rendered template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedPiece {
     /// The text, without the quotes of `%q`.
     pub text: String,
-    /// Where it comes from.
     pub origin: TextOrigin,
     /// Whether the template quotes it with `%q`. The author's own texts have their quotes already.
     pub quoted: bool,
@@ -95,7 +91,7 @@ impl RenderedPiece {
         }
     }
 
-    /// The text as Go would write it.
+    /// The text as Go would render it.
     pub fn written(&self) -> String {
         if self.quoted {
             format::go_quote(&self.text)
@@ -105,19 +101,17 @@ impl RenderedPiece {
     }
 }
 
-/// What a field or an expression stands for.
+/// The value of a field or an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldValue {
     /// A text, in pieces.
     Text(Vec<RenderedPiece>),
-    /// A number.
     Number(i64),
-    /// Yes or no.
     Truth(bool),
 }
 
 impl GoTemplate {
-    /// Reads a template, with all mistakes that are found in it.
+    /// Parses a template, or returns all mistakes in it.
     pub fn parse(text: &str, usage: TemplateUse) -> Result<Self, Vec<TemplateFault>> {
         parse::template(text, usage.fields()).map(|nodes| Self { nodes })
     }
@@ -127,7 +121,7 @@ impl GoTemplate {
         self.nodes.iter().any(|node| node.uses(field))
     }
 
-    /// What the template gives, if its fields stand for this.
+    /// Renders the template with the values of `field`.
     pub fn render(&self, field: &mut dyn FnMut(&str) -> FieldValue) -> Vec<RenderedPiece> {
         render::nodes(&self.nodes, field)
     }
@@ -139,17 +133,17 @@ enum ExprType {
     Text,
     Number,
     Truth,
-    /// One of several, as `and` and `or` give.
+    /// One of several types, as the result of `and` and `or`.
     Any,
 }
 
 impl ExprType {
     fn word(self) -> &'static str {
         match self {
-            Self::Text => "text",
+            Self::Text => "string",
             Self::Number => "number",
-            Self::Truth => "truth value",
-            Self::Any => "value of unclear type",
+            Self::Truth => "boolean",
+            Self::Any => "value of unknown type",
         }
     }
 }
@@ -172,7 +166,7 @@ enum TemplateNode {
     },
 }
 
-/// What an action computes. A pipe is a call whose last argument is what stands before it.
+/// The expression of an action. A pipe is a call with the value before it as the last argument.
 #[derive(Debug, Clone, PartialEq)]
 enum Expr {
     Field(String),
@@ -184,7 +178,7 @@ enum Expr {
     Call(Function, Vec<Expr>),
 }
 
-/// A function. That of `printf` has its format.
+/// A function. `printf` includes its parsed format.
 #[derive(Debug, Clone, PartialEq)]
 enum Function {
     Printf(Vec<FormatPart>),

@@ -1,4 +1,4 @@
-//! What ends a trial, and who has the say.
+//! The limits of a trial, and their precedence.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use super::eval_file::LimitsFile;
 
-/// What ends a trial. Absent means no limit.
+/// The limits of a trial. Absent means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// For setup, agent and verification together.
+    /// The timeout for setup, agent and verification together.
     #[serde(serialize_with = "super::serialize_optional_duration")]
     pub timeout: Option<Duration>,
-    /// For the cleanup.
+    /// The timeout for the cleanup.
     #[serde(serialize_with = "super::serialize_optional_duration")]
     pub cleanup_timeout: Option<Duration>,
     /// Turns of the agent.
@@ -24,16 +24,16 @@ pub struct Limits {
     pub max_cost_usd: Option<f64>,
 }
 
-/// What the command line says about limits.
+/// The limits from the command line.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LimitFlags {
-    /// `--task-timeout`: wins over everything.
+    /// `--task-timeout`: takes precedence over everything.
     pub timeout: Option<Duration>,
-    /// `--default-task-timeout`: wins over the suite's defaults.
+    /// `--default-task-timeout`: takes precedence over the suite's defaults.
     pub default_timeout: Option<Duration>,
-    /// `--cleanup-timeout`: wins over everything.
+    /// `--cleanup-timeout`: takes precedence over everything.
     pub cleanup_timeout: Option<Duration>,
-    /// `--default-cleanup-timeout`: wins over the suite's defaults.
+    /// `--default-cleanup-timeout`: takes precedence over the suite's defaults.
     pub default_cleanup_timeout: Option<Duration>,
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_says_anything_wins() {
+    fn limits_have_a_precedence() {
         let seconds = |n| Some(Duration::from_secs(n));
         // In the order of precedence: flag, own, default flag, suite.
         for first in 0..=4 {

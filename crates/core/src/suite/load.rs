@@ -1,6 +1,6 @@
-//! From disk to a resolved suite, or to everything that is wrong with it.
+//! Loads a suite from disk, and reports all problems in it.
 //!
-//! Its main function is [`load`]. No network, no environment but the one handed in.
+//! Its main function is [`load`]. It uses no network, and only the environment that is passed in.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,23 +23,23 @@ use crate::problem::{Code, Problem, Problems, SourceText, Span, WithSpan};
 use crate::script::script_file::ScriptFile;
 use crate::script::{self, Script};
 
-/// What a suite is loaded with, besides its files.
+/// The inputs for loading a suite, besides its files.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// The environment that `${VAR}`, `{env.NAME}` and `MCP_URL` and the like are looked up in.
     pub env: &'a Environment,
-    /// The folders of sources that are at hand, by name.
+    /// The checkouts of sources, by name.
     pub source_roots: &'a BTreeMap<String, PathBuf>,
-    /// How often each case is run, whatever its file says.
+    /// The number of runs of each case, which overrides its file.
     pub runs: Option<u32>,
-    /// An MCP config that stands in for the one that the eval file names.
+    /// An MCP config that replaces the one in the eval file.
     pub mcp_config: Option<&'a Path>,
-    /// Whether somebody judges, whatever the eval file says.
+    /// Whether there is a judge, even if the eval file names none.
     pub judge_given: bool,
 }
 
 impl Inputs<'_> {
-    /// For files that need nothing.
+    /// Empty inputs, for files that need none.
     fn none() -> Inputs<'static> {
         const NOTHING: &Environment = &Environment::new();
         const NOWHERE: &BTreeMap<String, PathBuf> = &BTreeMap::new();
@@ -53,23 +53,20 @@ impl Inputs<'_> {
     }
 }
 
-/// What a file turned out to be.
+/// A loaded file of any kind.
 #[derive(Debug)]
 pub enum LoadedFile {
     /// An eval file, with everything it names.
     Suite(Box<Suite>),
     /// A task file, by itself.
     Case(Box<Case>),
-    /// An agent file.
     Agent(Box<Agent>),
-    /// An MCP config.
     Servers(Vec<Server>),
-    /// A script.
     Script(Box<Script>),
 }
 
-/// Loads a suite. Without one there is at least one error among the problems; with one there are
-/// only warnings.
+/// Loads a suite. If it returns `None`, it has reported at least one error; otherwise only
+/// warnings.
 pub fn load(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Option<Suite> {
     with_loader(inputs, problems, |loader| {
         let opened = loader.open_first(path)?;
@@ -125,7 +122,7 @@ pub fn load_script(path: &Path, problems: &mut Problems) -> Option<Script> {
 }
 
 /// Loads an agent that the command line names: `builtin.NAME`, `NAME` or the path of an agent file,
-/// with a model behind `=`. One that names none takes `model`, if that is given.
+/// with a model after `=`. Without one, the agent uses `model`, if given.
 pub fn load_agent(text: &str, model: Option<&str>, problems: &mut Problems) -> Option<Agent> {
     let (named, own) = match text.split_once('=') {
         Some((named, own)) => (named, Some(own)),
@@ -137,7 +134,7 @@ pub fn load_agent(text: &str, model: Option<&str>, problems: &mut Problems) -> O
     } else if let Some(agent) = BuiltinAgent::parse(named) {
         reference.insert("type".to_owned(), agent.type_name().into());
     } else if !Path::new(named).exists() {
-        let message = format!("`{named}` is neither an agent that Proctor knows nor a file");
+        let message = format!("`{named}` is neither a built-in agent nor a file");
         let problem = Problem::error(Code::Reference, message);
         problems.push(problem.maybe_hint(nearest_hint(named, BuiltinAgent::names())));
         return None;
@@ -159,7 +156,7 @@ pub fn load_agent_file(path: &Path, problems: &mut Problems) -> Option<Agent> {
     resolve_reference(reference, problems)
 }
 
-/// Resolves a reference to an agent that no file has.
+/// Resolves a reference to an agent that comes from the command line.
 fn resolve_reference(
     reference: serde_json::Map<String, serde_json::Value>,
     problems: &mut Problems,
@@ -201,13 +198,13 @@ pub(super) struct Loader<'a> {
     pub(super) problems: &'a RefCell<Problems>,
 }
 
-/// A file that was read and is a map.
+/// A parsed file whose root is a map.
 pub(super) struct ParsedFile {
     pub(super) source: SourceText,
     pub(super) root: Node,
 }
 
-/// The place that names a file, for messages about that file.
+/// The place that refers to a file, for messages about that file.
 pub(super) struct Namer(String);
 
 impl Namer {
@@ -233,7 +230,7 @@ impl<'a> Loader<'a> {
         self.parse(source)
     }
 
-    /// Opens a file of the user's own that a file names, and that must be of a kind.
+    /// Opens one of the user's own files that another file names, and checks its kind.
     pub(super) fn open(
         &self,
         written: &WithSpan<String>,
@@ -250,7 +247,7 @@ impl<'a> Loader<'a> {
             .then_some(opened)
     }
 
-    /// Opens a file that a file names; if it can't be read, that place is where it is said.
+    /// Opens a file that another file names. If it can't be read, the problem is reported there.
     pub(super) fn open_named(
         &self,
         path: &Path,
@@ -270,7 +267,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Builds the tree of a file that must hold one map.
+    /// Parses a file that must contain one map.
     fn parse(&self, source: SourceText) -> Option<ParsedFile> {
         let document = document::parse(&source, &mut self.problems.borrow_mut())?;
         self.one_map(source, document)
@@ -293,9 +290,9 @@ impl<'a> Loader<'a> {
         }
         if let Some(span) = document.second {
             self.push(
-                Problem::error(Code::Syntax, "the file holds more than one document")
+                Problem::error(Code::Syntax, "the file contains more than one document")
                     .at(&source, span)
-                    .hint("put each document in a file of its own"),
+                    .hint("write each document to its own file"),
             );
         }
         Some(ParsedFile { source, root })
@@ -312,8 +309,8 @@ impl<'a> Loader<'a> {
             Some(found) if found == kind => true,
             Some(found) if KINDS.contains(&found) => {
                 let span = opened.root.get("kind").map_or(opened.root.span, |n| n.span);
-                let message = format!("this is a file of kind `{found}`, not `{kind}`");
-                let hint = namer.map(|Namer(place)| format!("`{place}` names it"));
+                let message = format!("expected a file of kind `{kind}`, found `{found}`");
+                let hint = namer.map(|Namer(place)| format!("`{place}` refers to this file"));
                 self.push(
                     Problem::error(Code::Kind, message)
                         .at(&opened.source, span)
@@ -331,18 +328,20 @@ impl<'a> Loader<'a> {
     fn report_unknown_kind(&self, opened: &ParsedFile) {
         let problem = match opened.root.get("kind") {
             None if opened.root.get("evals").is_some() => {
-                Problem::error(Code::Kind, "this is a file of evals that a server ships")
+                Problem::error(Code::Kind, "this is a file of shipped evals")
                     .at(&opened.source, opened.root.span)
-                    .hint("`proctor evals validate` looks for mistakes in it")
+                    .hint("check it with `proctor evals validate`")
             }
             None => Problem::error(Code::Missing, "`kind` is missing")
                 .at(&opened.source, opened.root.span)
-                .hint("`kind: Eval`, `Task`, `Agent` or `Script`; an MCP config has `mcpServers`"),
+                .hint(
+                    "add `kind: Eval`, `Task`, `Agent` or `Script`; an MCP config has `mcpServers`",
+                ),
             Some(node) => {
                 let found = node
                     .as_str()
                     .map_or(node.describe(), |text| format!("`{text}`"));
-                let message = format!("{found} is not a kind of file");
+                let message = format!("unknown kind of file: {found}");
                 let hint = node.as_str().and_then(|text| nearest_hint(text, KINDS));
                 Problem::error(Code::Kind, message)
                     .at(&opened.source, node.span)
@@ -417,11 +416,8 @@ mod tests {
             ("llm-agent", Some("openai:a=b")),
         );
         for (text, wrong) in [
-            ("builtin.claud-code", "is not a type of agent"),
-            (
-                "no-such-file.yaml",
-                "neither an agent that Proctor knows nor a file",
-            ),
+            ("builtin.claud-code", "unknown agent type"),
+            ("no-such-file.yaml", "neither a built-in agent nor a file"),
             ("llm-agent", "`model` is missing"),
             ("openai-acp", "`model` is missing"),
         ] {

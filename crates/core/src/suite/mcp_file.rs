@@ -1,4 +1,4 @@
-//! The written form of an MCP config: the `mcpServers` map that desktop clients use.
+//! The file format of an MCP config: the `mcpServers` map that desktop clients use.
 //!
 //! Its main type is [`McpFile`].
 
@@ -6,9 +6,9 @@ use crate::decode::{LooseText, RequiredKey, Table, record, words};
 use crate::problem::WithSpan;
 
 record! {
-    /// The MCP servers.
+    /// An MCP config: the MCP servers of a suite.
     pub struct McpFile {
-        /// The schema that an editor checks this file against.
+        /// The JSON Schema that editors use to check this file.
         "$schema" => schema: Option<LooseText>,
         /// The servers, by name.
         "mcpServers" => servers: RequiredKey<WithSpan<Table<WithSpan<ServerFile>>>>,
@@ -16,37 +16,37 @@ record! {
 }
 
 words! {
-    /// How a server is spoken to.
+    /// The transport of a server.
     pub enum TransportWord {
-        /// A process, on its stdin and stdout.
+        /// A process that speaks MCP on its stdin and stdout.
         "stdio" => Stdio,
         /// Streamable HTTP.
         "http" => Http,
-        /// The older HTTP with server-sent events.
+        /// HTTP+SSE, the transport of older servers.
         "sse" => Sse,
     }
 }
 
 record! {
-    /// A server: a command to start, or a URL.
+    /// A server: a command to start, or a URL to connect to.
     pub struct ServerFile one_of ["command", "url"] {
-        /// `stdio`, `http` or `sse`; follows from `command` or `url` if not given.
+        /// The transport: `stdio`, `http` or `sse`. By default `command` means `stdio` and `url` means `http`.
         "type" => kind: Option<WithSpan<TransportWord>>,
-        /// The program.
+        /// The program to start.
         "command" => command: Option<WithSpan<String>>,
-        /// Its arguments. `${VAR}` and `${VAR:-default}` are expanded.
+        /// The arguments of the program. Proctor expands `${VAR}` and `${VAR:-default}`.
         "args" => args: Vec<WithSpan<LooseText>>,
-        /// Its environment. `${VAR}` and `${VAR:-default}` are expanded.
+        /// The environment variables of the program. Proctor expands `${VAR}` and `${VAR:-default}`.
         "env" => env: Table<WithSpan<LooseText>>,
-        /// Where the server is. `${VAR}` and `${VAR:-default}` are expanded.
+        /// The URL of the server. Proctor expands `${VAR}` and `${VAR:-default}`.
         "url" => url: Option<WithSpan<String>>,
-        /// Headers to send. `${VAR}` and `${VAR:-default}` are expanded.
+        /// The HTTP headers to send. Proctor expands `${VAR}` and `${VAR:-default}`.
         "headers" => headers: Table<WithSpan<LooseText>>,
-        /// Whether the server is left out.
+        /// Whether Proctor ignores the server.
         "disabled" => disabled: Option<bool>,
-        /// The tools that an agent may use without asking.
+        /// The tools that an agent may use without permission.
         "alwaysAllow" => always_allow: Option<Vec<LooseText>>,
-        /// Whether an agent may use all tools.
+        /// Whether an agent may use all tools without permission.
         "enableAllTools" => enable_all_tools: Option<bool>,
     }
 }

@@ -1,4 +1,4 @@
-//! From written assertions to checks.
+//! Resolves assertions to checks.
 
 pub(super) mod contradictions;
 
@@ -15,26 +15,26 @@ use crate::hint::{listed, nearest};
 use crate::matcher::Matcher;
 use crate::problem::{Code, Problem, Span, WithSpan};
 
-/// How many calls one list may expect: more is a mistake, and takes long to assign.
+/// The maximum number of expected calls in one list. More are probably a mistake, and slow to assign.
 const MAX_EXPECTED: u64 = 1_000;
 
-/// How many calls no trial makes: a bound above this can't be crossed.
+/// More calls than any trial makes: a bound above this can't fail.
 const MAX_CALLS: u64 = 1_000_000;
 
-/// How long no call takes: it is given up long before.
+/// Longer than any call: a limit above this can't fail.
 const LONGEST_CALL: Duration = Duration::from_hours(24);
 
 /// The servers that a suite's checks and steps may name.
 #[derive(Clone, Copy)]
 pub(super) struct ServerScope<'a> {
-    /// The declared servers; absent when they could not be loaded, or nobody asked for them.
+    /// The declared servers; absent if they are not loaded.
     pub(super) servers: Option<&'a Servers>,
-    /// Which server here stands for which server there.
+    /// Maps server names of the source to servers of the suite.
     pub(super) mapping: &'a BTreeMap<String, String>,
 }
 
 impl ServerScope<'_> {
-    /// The server that a name means here. Reports one that is not there.
+    /// Maps a server name, and reports it if there is no such server.
     pub(super) fn resolve(
         &self,
         what: &str,
@@ -47,13 +47,13 @@ impl ServerScope<'_> {
         self.meant(written)
     }
 
-    /// The server that a name means here, whether it is there or not.
+    /// Maps a server name without checking it.
     pub(super) fn meant(&self, written: &WithSpan<String>) -> String {
         let name = self.mapping.get(&written.value).unwrap_or(&written.value);
         name.clone()
     }
 
-    /// Why a server is not there, if it is not and the servers are known.
+    /// Why a server is absent, if the servers are known.
     pub(super) fn absence(&self, written: &WithSpan<String>) -> Option<ServerAbsence> {
         let (servers, name) = (self.servers?, self.meant(written));
         if servers.enabled.iter().any(|server| server.name == name) {
@@ -78,10 +78,10 @@ impl ServerScope<'_> {
     }
 }
 
-/// A server that is named and not there.
+/// A reference to a server that is absent or disabled.
 pub(super) struct ServerAbsence {
     pub(super) name: String,
-    /// What may be meant; absent if the server is declared and disabled.
+    /// A suggestion; absent if the server is disabled.
     hint: Option<String>,
 }
 
@@ -173,7 +173,7 @@ impl Resolver<'_> {
             },
             arguments: self.object_matcher(
                 self.arguments(file),
-                "arguments are a map",
+                "a call's arguments are a map",
                 "write the arguments by name: `arguments: {path: …}`",
             ),
             result: self.object_matcher(
@@ -200,18 +200,18 @@ impl Resolver<'_> {
         Some(written.value)
     }
 
-    /// Arguments that any call has are none to ask for, and were probably meant to be none at all.
+    /// Refuses a matcher that any arguments match: its author probably wanted "no arguments".
     fn arguments<'a>(&self, file: &'a ToolFile) -> Option<&'a WithSpan<Matcher>> {
         let written = file.arguments.as_ref()?;
         if written.value.matches_every_object() {
-            let problem = Problem::error(Code::Vacuous, "any arguments match this");
+            let problem = Problem::error(Code::Vacuous, "this matches any arguments");
             let hint = "remove the key, or write `{$exact: {}}` for a call without arguments";
             self.cx.report(written.span, problem.hint(hint));
         }
         Some(written)
     }
 
-    /// A matcher that could never match says nothing about the agent.
+    /// Refuses a matcher that can never match.
     fn object_matcher(
         &self,
         written: Option<&WithSpan<Matcher>>,
@@ -220,7 +220,7 @@ impl Resolver<'_> {
     ) -> Option<Matcher> {
         let written = written?;
         if !written.value.can_match() {
-            let message = "this can never match: a part of it accepts nothing";
+            let message = "this can never match: a part of it matches no value";
             self.cx
                 .report(written.span, Problem::error(Code::Vacuous, message));
         } else if !written.value.can_match_object() {
@@ -242,7 +242,7 @@ impl Resolver<'_> {
         let low = times.least();
         if low > times.most() {
             let message = format!(
-                "`times` asks for at least {low} and at most {}",
+                "`times` requires at least {low} and at most {}",
                 times.most()
             );
             self.cx
@@ -253,7 +253,7 @@ impl Resolver<'_> {
             let hint = "with `min: 3`, three calls or more are forbidden";
             self.cx.report(written.span, problem.hint(hint));
         } else if low < least {
-            let message = "with `min: 0`, `times` forbids even what is never called";
+            let message = "with `min: 0`, `times` forbids even zero calls";
             self.cx
                 .report(written.span, Problem::error(Code::Conflict, message));
         } else if low == 0 && times.max.is_none() {
@@ -266,7 +266,7 @@ impl Resolver<'_> {
         times
     }
 
-    /// Refuses a bound that no trial reaches, so that nothing could fail it.
+    /// Refuses a bound that no trial reaches, because it can't fail.
     fn reachable(&self, bound: u64, span: Span) {
         if bound > MAX_CALLS {
             let message = format!("no trial makes {bound} calls, so this can't fail");
@@ -327,7 +327,7 @@ impl Resolver<'_> {
             if let (Some(times), Some(_)) = (times, max)
                 && file.mode != CallsMode::Exact
             {
-                let message = "`times.max` means nothing where further calls are allowed";
+                let message = "`times.max` has no effect: this mode allows further calls";
                 let problem = Problem::error(Code::Vacuous, message);
                 let hint = "use mode `exact`, or `toolsUsed` with `times`";
                 self.cx.report(times.span, problem.hint(hint));

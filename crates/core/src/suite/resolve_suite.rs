@@ -1,4 +1,4 @@
-//! From a written eval file, with everything it names, to a suite.
+//! Resolves an eval file, with all files that it names, to a suite.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ impl Loader<'_> {
             };
             // Results are kept by the agent's name.
             if agents.iter().any(|known| known.name == agent.name) {
-                let message = format!("two agents are called `{}`", agent.name);
+                let message = format!("two agents have the name `{}`", agent.name);
                 cx.report(reference.span, Problem::error(Code::Conflict, message));
             }
             agents.push(agent);
@@ -89,12 +89,9 @@ impl Loader<'_> {
         if let Some(votes) = &file.votes
             && votes.value.0.is_multiple_of(2)
         {
-            let message = format!(
-                "`votes` is {}, and a tie would decide nothing",
-                votes.value.0
-            );
+            let message = format!("`votes` is {}: an even number can tie", votes.value.0);
             let problem = Problem::error(Code::Value, message);
-            cx.report(votes.span, problem.hint("take an odd number"));
+            cx.report(votes.span, problem.hint("use an odd number"));
         }
         let model = match (&file.agent, &file.env) {
             (Some(agent), _) => JudgeModel::Agent(Box::new(self.agent(agent, cx)?)),
@@ -115,7 +112,7 @@ impl Loader<'_> {
         })
     }
 
-    /// The servers, or nothing if they could not be loaded.
+    /// The servers, or `None` if they could not be loaded.
     fn servers(&self, config: &EvalConfig, cx: &Context<'_>) -> Option<Servers> {
         let opened = match (self.inputs.mcp_config, &config.mcp_config_file) {
             (Some(path), _) => match files::read(path) {
@@ -140,7 +137,7 @@ impl Loader<'_> {
         let servers = server::resolve(&file, self.inputs.env, &inner);
         let all_disabled = servers.enabled.is_empty() && !servers.disabled.is_empty();
         if all_disabled && config.skills.is_none() {
-            let message = "every server is disabled, so there is nothing to test";
+            let message = "every server is disabled: nothing to test";
             inner.report(table.span, Problem::error(Code::Missing, message));
         }
         Some(servers)
@@ -226,7 +223,8 @@ impl Loader<'_> {
                     }
                 }
                 TemplatePart::Reference(_) => {
-                    let message = "only `{env.NAME}` is known where an extension is declared";
+                    let message =
+                        "only `{env.NAME}` can be used in the declaration of an extension";
                     cx.report(span, Problem::error(Code::Reference, message));
                     return Err(());
                 }
@@ -249,7 +247,10 @@ fn package(written: &WithSpan<String>, cx: &Context<'_>) -> Option<Package> {
             .resolve(cx.source.folder(), &written.value)
             .ok()?;
         if !path.exists() {
-            let message = format!("the extension `{}` is not there yet", path.display());
+            let message = format!(
+                "the extension `{}` is not installed: the file does not exist",
+                path.display()
+            );
             cx.report(written.span, Problem::warning(Code::File, message));
         }
         return Some(Package::Local(path));
@@ -264,7 +265,7 @@ fn package(written: &WithSpan<String>, cx: &Context<'_>) -> Option<Package> {
             })
         }
         _ => {
-            let message = format!("`{}` is not the release of an extension", written.value);
+            let message = format!("invalid extension package `{}`", written.value);
             let problem = Problem::error(Code::Value, message);
             cx.report(
                 written.span,
@@ -312,7 +313,7 @@ fn check_mappings(config: &EvalConfig, servers: &Servers, cx: &Context<'_>) {
     }
 }
 
-/// The task sets, as they are written.
+/// The task sets as the eval file has them.
 fn task_sets(config: &EvalConfig) -> Vec<TaskSetConfig> {
     let text = |written: &Option<WithSpan<String>>| Some(written.as_ref()?.value.clone());
     let sets = config

@@ -1,4 +1,4 @@
-//! From a written task, of either version, to a case.
+//! Resolves a task file, of either version, to a case.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ use crate::hint::nearest_hint;
 use crate::phase::StepPhase;
 use crate::problem::{Code, Problem, Span, WithSpan};
 
-/// What a task is resolved against.
+/// The context in which a task is resolved.
 pub(super) struct TaskScope<'a> {
     pub(super) cx: &'a Context<'a>,
     pub(super) origin: &'a FileOrigin,
     pub(super) env: &'a Environment,
     pub(super) servers: ServerScope<'a>,
-    /// The aliases of the suite's extensions; absent when nobody declared any, because the task
-    /// is looked at by itself.
+    /// The aliases of the suite's extensions; absent if the task is checked
+    /// without a suite.
     pub(super) extensions: Option<&'a [String]>,
     pub(super) has_judge: Option<bool>,
     /// The path that goes into the case's id.
@@ -35,7 +35,7 @@ pub(super) struct TaskScope<'a> {
 static NO_MAPPING: BTreeMap<String, String> = BTreeMap::new();
 
 impl<'a> TaskScope<'a> {
-    /// The scope of a task that no suite names: its servers are taken on trust.
+    /// The scope of a task without a suite: its servers are not checked.
     pub(super) fn alone(cx: &'a Context<'a>, env: &'a Environment) -> Self {
         Self {
             cx,
@@ -125,7 +125,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
     })
 }
 
-/// The version says which of the two forms a task has.
+/// Checks that the version fits the form of the task.
 fn check_version(file: &TaskFile, cx: &Context<'_>) {
     let newer = file
         .api_version
@@ -135,11 +135,11 @@ fn check_version(file: &TaskFile, cx: &Context<'_>) {
         (Some(spec), None) if !newer => (
             spec.span,
             "`spec` needs `apiVersion: mcpchecker/v1alpha2`",
-            "without it, a task is written under `steps`",
+            "set it, or move the steps to `steps`",
         ),
         (None, Some(steps)) if newer => (
             steps.span,
-            "a task of version `mcpchecker/v1alpha2` is written under `spec`",
+            "a task of version `mcpchecker/v1alpha2` needs `spec`",
             "remove `apiVersion`, or move the steps to `spec`",
         ),
         _ => return,
@@ -253,12 +253,9 @@ fn providers(
             None => (name.value.clone(), name.span),
         };
         if providers.insert(alias.clone(), provider).is_some() {
-            let message = format!("two requirements are called `{alias}`");
+            let message = format!("two requirements have the name `{alias}`");
             let problem = Problem::error(Code::Conflict, message);
-            cx.report(
-                span,
-                problem.hint("give one of them another name with `as`"),
-            );
+            cx.report(span, problem.hint("rename one of them with `as`"));
         }
     }
     providers

@@ -1,6 +1,6 @@
-//! From written task sets to cases: which files, which labels, which checks.
+//! Resolves task sets to cases: their files, labels and checks.
 //!
-//! The same file matched by two task sets is one case, and the checks of both apply to it.
+//! A file that two task sets match is one case with the checks of both.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,15 +21,15 @@ use crate::document;
 use crate::hint::nearest_hint;
 use crate::problem::{Code, Problem, Problems, Span, WithSpan};
 
-/// What the cases of a suite are resolved against.
+/// The context in which cases are resolved.
 pub(super) struct Scope {
-    /// Absent when they could not be loaded.
+    /// The servers; absent if they could not be loaded.
     pub(super) servers: Option<Servers>,
     pub(super) extensions: Vec<String>,
     pub(super) has_judge: bool,
 }
 
-/// What the task sets of a suite come to.
+/// The resolved task sets of a suite.
 pub(super) struct ResolvedTaskSets {
     pub(super) cases: Vec<Case>,
     pub(super) shipped: Vec<ShippedEvalSet>,
@@ -63,7 +63,7 @@ pub(super) fn load(
     }
 }
 
-/// A task set, resolved but for its tasks.
+/// A task set whose tasks are not yet resolved.
 struct TaskSet<'a> {
     span: Span,
     labels: BTreeMap<String, String>,
@@ -80,20 +80,20 @@ struct TaskSet<'a> {
 struct TaskPath {
     path: PathBuf,
     sets: Vec<usize>,
-    /// Where it was named first.
+    /// The first place that names it.
     span: Span,
-    /// Whether a pattern found it, which may sweep up other files.
+    /// Whether a glob found it. A glob may also match files that are not tasks.
     swept: bool,
 }
 
-/// The task sets of a suite on their way to cases.
+/// The task sets that are being resolved to cases.
 struct Tasks<'a> {
     loader: &'a Loader<'a>,
     cx: &'a Context<'a>,
     config: &'a EvalConfig,
     scope: &'a Scope,
     sets: Vec<TaskSet<'a>>,
-    /// The pairs of task sets that were looked at for contradictions.
+    /// The pairs of task sets that were already compared.
     compared: BTreeSet<(usize, usize)>,
     paths: Vec<TaskPath>,
     index: HashMap<PathBuf, usize>,
@@ -107,7 +107,7 @@ impl<'a> Tasks<'a> {
             return Vec::new();
         };
         if sets.is_empty() {
-            let message = "the suite has no task sets, so there is nothing to run";
+            let message = "the suite has no task sets: nothing to run";
             self.cx
                 .report(sets.span, Problem::error(Code::Vacuous, message));
         }
@@ -147,7 +147,7 @@ impl<'a> Tasks<'a> {
         if let Some(evals) = &file.evals {
             let server = scope.resolve("task set", &evals.server, self.cx);
             if let Some((label, _)) = file.label_selector.iter().next() {
-                let message = "`labelSelector` means nothing here: shipped evals have no labels";
+                let message = "`labelSelector` has no effect here: shipped evals have no labels";
                 self.cx
                     .report(label.span, Problem::warning(Code::Conflict, message));
             }
@@ -176,7 +176,7 @@ impl<'a> Tasks<'a> {
         self.add_paths(file, set);
     }
 
-    /// Where a task set's files come from, and how their servers are called here.
+    /// The origin of a task set's files, and the mapping of their server names.
     fn origin(&mut self, file: &TaskSetFile) -> Option<(FileOrigin, BTreeMap<String, String>)> {
         let Some(name) = &file.source else {
             return Some((FileOrigin::Own, BTreeMap::new()));
@@ -204,12 +204,12 @@ impl<'a> Tasks<'a> {
             };
             if !self.unfetched.contains(&unfetched) {
                 self.unfetched.push(unfetched);
-                let message = format!("the tasks of source `{}` are not at hand", name.value);
-                let problem = Problem::warning(Code::Skipped, message);
-                let hint = format!(
-                    "they are not checked; give a checkout with `--source {}=DIR`",
+                let message = format!(
+                    "source `{}` has no checkout here, so its tasks were not checked",
                     name.value
                 );
+                let problem = Problem::warning(Code::Skipped, message);
+                let hint = format!("pass a checkout with `--source {}=DIR`", name.value);
                 self.cx.report(name.span, problem.hint(hint));
             }
             return None;
@@ -330,7 +330,7 @@ impl<'a> Tasks<'a> {
         self.report_contradictions(&selected, &case.name);
         // After an error, what was meant to be checked may just not be known.
         if !case.has_checks() && !self.loader.problems.borrow().has_errors() {
-            let message = format!("nothing is checked after the task `{}`", case.name);
+            let message = format!("the task `{}` has no checks", case.name);
             let problem = Problem::warning(Code::Vacuous, message).in_file(&task.path);
             inner.report_elsewhere(
                 problem.hint("add `verify` to it, or `assertions` to its task set"),
@@ -339,7 +339,7 @@ impl<'a> Tasks<'a> {
         Some(case)
     }
 
-    /// Reports what one of the task sets that select a task asks for, and another one rules out.
+    /// Reports assertions of different task sets that contradict each other for a task.
     fn report_contradictions(&mut self, selected: &[usize], task: &str) {
         for (place, first) in selected.iter().enumerate() {
             for second in &selected[place + 1..] {
@@ -355,8 +355,8 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Opens a file that a pattern found. What is no task is skipped: public patterns sweep up
-    /// the manifests that tasks apply.
+    /// Opens a file that a glob matched, and skips it if it is not a task: globs of public suites
+    /// also match the manifests that tasks apply.
     fn open_swept(&self, task: &TaskPath) -> Option<ParsedFile> {
         let source = match files::read(&task.path) {
             Ok(source) => source,
@@ -370,7 +370,7 @@ impl<'a> Tasks<'a> {
         let is_task = |p: &document::Document| kind_of(&p.root) == Some("Task");
         if let Some(other) = parsed.as_ref().filter(|p| !is_task(p)) {
             let kind = kind_of(&other.root).map_or("no kind".to_owned(), |k| format!("kind `{k}`"));
-            let message = format!("a file of {kind} is not a task, and is skipped");
+            let message = format!("skipped a file of {kind}: not a task");
             let problem = Problem::warning(Code::Skipped, message).in_file(&task.path);
             self.cx.report_elsewhere(problem);
             return None;
@@ -408,7 +408,7 @@ impl<'a> Tasks<'a> {
                 .find(|case| case.pass == Some(rule.value) && self.runs(case) < rule.value.of);
             if let Some(case) = short {
                 let message = format!(
-                    "`{}/{}` needs {} trials, and the task `{}` has {}",
+                    "pass rule `{}/{}` needs {} trials, but the task `{}` has {}",
                     rule.value.passed,
                     rule.value.of,
                     rule.value.of,

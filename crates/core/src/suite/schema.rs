@@ -15,13 +15,9 @@ use crate::script::script_file::ScriptFile;
 /// A kind of file that has a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// An eval file.
     Eval,
-    /// A task file.
     Task,
-    /// An agent file.
     Agent,
-    /// An MCP config.
     McpConfig,
     /// A script: the rules of a scripted model.
     Script,

@@ -1,4 +1,4 @@
-//! MCP servers, resolved: from an MCP config, or from the environment.
+//! Resolves MCP servers from an MCP config or from the environment.
 //!
 //! Its main type is [`Server`].
 
@@ -18,58 +18,47 @@ use crate::problem::{Code, Problem, Problems, WithSpan};
 pub struct Server {
     /// The name that checks and steps use.
     pub name: String,
-    /// How it is reached.
     #[serde(flatten)]
     pub transport: Transport,
-    /// The tools that an agent may use without asking.
+    /// The tools that an agent may use without permission.
     pub allowed: AllowedTools,
-    /// The command or address as it was written: no value from the environment is in it.
+    /// The command or URL as the file has it, without values from the environment.
     #[serde(skip)]
     pub written: String,
 }
 
-/// How a server is reached.
+/// The transport of a server, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Transport {
-    /// A process, on its stdin and stdout.
+    /// A process that speaks MCP on its stdin and stdout.
     Stdio {
-        /// The program.
         command: String,
-        /// Its arguments.
         args: Vec<String>,
-        /// What is added to its environment.
         env: BTreeMap<String, String>,
         /// The folder it runs in: that of the MCP config.
         folder: PathBuf,
     },
-    /// Streamable HTTP.
     Http {
-        /// Where.
         url: String,
-        /// Headers to send.
         headers: BTreeMap<String, String>,
     },
-    /// The older HTTP with server-sent events.
+    /// HTTP+SSE, the transport of older servers.
     Sse {
-        /// Where.
         url: String,
-        /// Headers to send.
         headers: BTreeMap<String, String>,
     },
 }
 
-/// The tools that an agent may use without asking.
+/// The tools that an agent may use without permission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AllowedTools {
-    /// All of them.
     All,
-    /// These.
     Only(Vec<String>),
 }
 
-/// The servers of an MCP config. Disabled ones are left out, and named apart.
+/// The servers of an MCP config, and the names of disabled ones.
 #[derive(Debug, Default)]
 pub struct Servers {
     /// Those that take part.
@@ -114,7 +103,7 @@ fn resolve_server(
                 let problem = Problem::warning(Code::Value, message);
                 cx.report(
                     command.span,
-                    problem.hint("they are in `args`, `env`, `url` and `headers`"),
+                    problem.hint("use variables in `args`, `env`, `url` or `headers`"),
                 );
             }
             Transport::Stdio {
@@ -133,11 +122,11 @@ fn resolve_server(
             warn_of_unused(file, "url", cx);
             let expanded = expand_at(&url.value, url.span, env, cx);
             if !expanded.is_empty() && !is_http(&expanded) && !url.value.starts_with("${") {
-                let message = format!("`{}` is not an HTTP address", url.value);
+                let message = format!("invalid URL `{}`", url.value);
                 let problem = Problem::error(Code::Value, message);
                 cx.report(
                     url.span,
-                    problem.hint("it starts with `http://` or `https://`"),
+                    problem.hint("write a URL that starts with `http://` or `https://`"),
                 );
             }
             let headers = expand_table(&file.headers, env, cx);
@@ -159,7 +148,7 @@ fn resolve_server(
     })
 }
 
-/// The folder of a file that is named without one is the folder that Proctor works in.
+/// The working folder of a server: an empty path means Proctor's own working folder.
 fn working_folder(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() {
         PathBuf::from(".")
@@ -175,7 +164,7 @@ fn written(file: &ServerFile) -> String {
     command_line(words.chain(args))
 }
 
-/// Words as a shell would take them, each quoted that has to be. No two lists of words look alike.
+/// A command line for a shell, quoted where needed. Different lists of words give different lines.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let quoted = |word: &str| {
         let is_plain = |c: char| !c.is_whitespace() && !"'\"\\".contains(c);
@@ -205,20 +194,23 @@ fn refuse_other_transport(
     if let Some(kind) = &file.kind
         && !fitting.contains(&kind.value)
     {
-        let message = format!("a server of type `{}` has no `{key}`", kind.value.word());
+        let message = format!(
+            "a server of type `{}` can't have `{key}`",
+            kind.value.word()
+        );
         let words: Vec<&str> = fitting.iter().map(|t| t.word()).collect();
         let problem = Problem::error(Code::Conflict, message);
         cx.report(
             kind.span,
             problem.hint(format!(
-                "`{key}` goes with type {}",
+                "use `{key}` with type {}",
                 crate::hint::listed(words)
             )),
         );
     }
 }
 
-/// Keys of the other sort of server do nothing, which nobody means.
+/// Warns of keys that have no effect for this type of server.
 fn warn_of_unused(file: &ServerFile, key: &str, cx: &Context<'_>) {
     let unused = if key == "command" {
         file.headers
@@ -231,7 +223,7 @@ fn warn_of_unused(file: &ServerFile, key: &str, cx: &Context<'_>) {
         file.env.0.first().map(|(name, _)| ("env", name.span))
     };
     if let Some((unused, span)) = unused {
-        let message = format!("`{unused}` means nothing for a server with a `{key}`");
+        let message = format!("`{unused}` has no effect for a server with a `{key}`");
         cx.report(span, Problem::warning(Code::Conflict, message));
     }
 }
@@ -276,8 +268,8 @@ fn expand_at(
     expanded.text
 }
 
-/// Templates are filled in for each trial, and servers are described once for all of them. Left as it
-/// is, one would end up in the name of a file.
+/// Refuses templates: they are expanded per trial, but servers are resolved once per suite. A template
+/// left in place would end up in the name of a file.
 fn refuse_templates(text: &str, span: crate::problem::Span, cx: &Context<'_>) {
     let template = match Template::parse(text) {
         Ok(template) => template,
@@ -290,8 +282,7 @@ fn refuse_templates(text: &str, span: crate::problem::Span, cx: &Context<'_>) {
         }
     };
     for reference in template.references() {
-        let message =
-            format!("`{reference}` is not filled in here: an MCP config has no templates");
+        let message = format!("`{reference}` is not expanded: MCP configs don't support templates");
         let problem = Problem::error(Code::Reference, message);
         let problem = match reference {
             Reference::Env(name) => problem.hint(format!("write `${{{name}}}`")),
@@ -302,7 +293,7 @@ fn refuse_templates(text: &str, span: crate::problem::Span, cx: &Context<'_>) {
 }
 
 /// The server that the environment names, if it names one: `MCP_COMMAND`, else `MCP_URL`, else
-/// `MCP_HOST` and `MCP_PORT`, of which either may be left out.
+/// `MCP_HOST` and `MCP_PORT`, either of which is optional.
 pub fn from_environment(
     env: &Environment,
     folder: &Path,
@@ -337,7 +328,8 @@ pub fn from_environment(
         None | Some("true" | "1") => AllowedTools::All,
         Some("false" | "0") => AllowedTools::Only(Vec::new()),
         Some(other) => {
-            let message = format!("`MCP_ENABLE_ALL_TOOLS` is `true` or `false`, not `{other}`");
+            let message =
+                format!("`MCP_ENABLE_ALL_TOOLS` must be `true` or `false`, not `{other}`");
             problems.push(Problem::error(Code::Value, message));
             AllowedTools::All
         }
@@ -355,7 +347,7 @@ fn json_map(env: &Environment, name: &str, problems: &mut Problems) -> BTreeMap<
         return BTreeMap::new();
     };
     serde_json::from_str(text).unwrap_or_else(|error| {
-        let message = format!("`{name}` is not a JSON object of texts: {error}");
+        let message = format!("`{name}` must be a JSON object of strings: {error}");
         problems.push(Problem::error(Code::Value, message));
         BTreeMap::new()
     })
@@ -365,7 +357,7 @@ fn json_map(env: &Environment, name: &str, problems: &mut Problems) -> BTreeMap<
 fn argument_list(text: &str, problems: &mut Problems) -> Vec<String> {
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(text).unwrap_or_else(|error| {
-            let message = format!("`MCP_ARGS` is not a JSON array of texts: {error}");
+            let message = format!("`MCP_ARGS` must be a JSON array of strings: {error}");
             problems.push(Problem::error(Code::Value, message));
             Vec::new()
         });
@@ -485,20 +477,22 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_that_makes_no_sense_says_so() {
+    fn an_invalid_environment_is_reported() {
         check(
             &[("MCP_COMMAND", "npx"), ("MCP_ARGS", "[1]")],
             Err(
-                "`MCP_ARGS` is not a JSON array of texts: invalid type: integer `1`, expected a string at line 1 column 2",
+                "`MCP_ARGS` must be a JSON array of strings: invalid type: integer `1`, expected a string at line 1 column 2",
             ),
         );
         check(
             &[("MCP_URL", "http://x"), ("MCP_HEADERS", "x")],
-            Err("`MCP_HEADERS` is not a JSON object of texts: expected value at line 1 column 1"),
+            Err(
+                "`MCP_HEADERS` must be a JSON object of strings: expected value at line 1 column 1",
+            ),
         );
         check(
             &[("MCP_URL", "http://x"), ("MCP_ENABLE_ALL_TOOLS", "maybe")],
-            Err("`MCP_ENABLE_ALL_TOOLS` is `true` or `false`, not `maybe`"),
+            Err("`MCP_ENABLE_ALL_TOOLS` must be `true` or `false`, not `maybe`"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The written form of a step.
+//! The file format of a step.
 //!
 //! Its main type is [`StepFile`]: a map with one key, its type, and an optional `id`.
 
@@ -13,21 +13,20 @@ use crate::document::{Node, NodeValue};
 use crate::hint::nearest;
 use crate::problem::{Code, Problem, WithSpan};
 
-/// The types of step that need no alias.
+/// The step types that need no alias.
 const PLAIN_TYPES: [&str; 3] = ["script", "http", "llmJudge"];
 
-/// A step as it is written.
+/// A step of a task file.
 #[derive(Debug, Clone)]
 pub struct StepFile {
     /// The name that other steps use for it.
     pub id: Option<WithSpan<String>>,
     /// Its type, as written: `script`, `k8s.create`.
     pub kind: WithSpan<String>,
-    /// What it does.
     pub body: StepBody,
 }
 
-/// What a step does, as it is written.
+/// The value of a step, by its type.
 #[derive(Debug, Clone)]
 pub enum StepBody {
     /// Runs a script.
@@ -36,11 +35,11 @@ pub enum StepBody {
     Http(Box<HttpFile>),
     /// Asks the judge.
     Judge(JudgeStepFile),
-    /// Asks whatever the alias stands for; what its value means depends on that.
+    /// Calls the server or extension that the alias names. The value depends on which of the two it is.
     Aliased {
-        /// What stands before the first dot of the type.
+        /// The part of the type before the first dot.
         alias: String,
-        /// What stands behind it.
+        /// The part of the type after the first dot.
         operation: String,
         /// The step's value.
         value: Node,
@@ -65,7 +64,7 @@ impl Decode for StepFile {
         };
         if let Some(second) = types.next() {
             let message = format!(
-                "a step has one type, and this has two: `{}` and `{}`",
+                "a step has exactly one type; found `{}` and `{}`",
                 entry.key, second.key
             );
             let problem = Problem::error(Code::Conflict, message);
@@ -99,7 +98,7 @@ impl Decode for StepFile {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => type_hint(),
                     };
-                    let message = format!("`{dotted}` is not a type of step");
+                    let message = format!("unknown step type `{dotted}`");
                     cx.report(kind.span, Problem::error(Code::Value, message).hint(hint));
                     return None;
                 }
@@ -110,7 +109,7 @@ impl Decode for StepFile {
 
     fn schema(definitions: &mut Definitions) -> Value {
         let schema = json!({
-            "description": "A step: one key, its type, and an optional `id`.",
+            "description": "A step: one key that names its type, and an optional `id`.",
             "type": "object",
             "properties": {
                 "id": Option::<String>::schema(definitions),
@@ -136,81 +135,81 @@ fn type_hint() -> String {
 }
 
 record! {
-    /// Runs a script; it passes if it exits with 0.
+    /// Runs a script. The step passes if the script exits with 0.
     pub struct ScriptStepFile one_of ["inline", "file"] {
-        /// The script. A `#!` line is honoured.
+        /// The text of the script. A `#!` line selects its interpreter.
         "inline" => inline: Option<WithSpan<LooseText>>,
-        /// The file that holds it; it runs in that file's folder.
+        /// The path of the script. It runs in its own folder.
         "file" => file: Option<WithSpan<String>>,
-        /// Its environment. Templates are expanded here, and only here.
+        /// Environment variables of the script. Proctor expands templates here, but not in the script.
         "env" => env: Table<WithSpan<LooseText>>,
-        /// How long it may take, 5m if not given.
+        /// The timeout of the script, 5m by default.
         "timeout" => timeout: Option<Duration>,
-        /// Whether the trial goes on when it fails.
+        /// Whether the trial continues if the script fails.
         "continueOnError" => continue_on_error: Option<WithSpan<bool>>,
     }
 }
 
 record! {
-    /// Makes an HTTP request and looks at the response.
+    /// Sends an HTTP request and checks the response.
     pub struct HttpFile {
-        /// Where to.
+        /// The URL of the request.
         "url" => url: WithSpan<String>,
-        /// `GET` if not given.
+        /// The HTTP method, `GET` by default.
         "method" => method: Option<WithSpan<String>>,
-        /// Headers to send.
+        /// The headers to send.
         "headers" => headers: Table<WithSpan<LooseText>>,
-        /// What to send.
+        /// The body to send.
         "body" => body: Option<HttpBodyFile>,
-        /// How long it may take.
+        /// The timeout of the request.
         "timeout" => timeout: Option<Duration>,
-        /// What the response must be.
+        /// The expected response.
         "expect" => expect: OptionalNonEmpty<HttpExpectFile>,
     }
 }
 
 record! {
-    /// What to send.
+    /// The body to send.
     pub struct HttpBodyFile one_of ["raw", "json"] {
-        /// A text, as it is.
+        /// A string, sent unchanged.
         "raw" => raw: Option<WithSpan<LooseText>>,
-        /// A value, as JSON.
+        /// A value, sent as JSON.
         "json" => json: Option<Node>,
     }
 }
 
 record! {
-    /// What the response must be.
+    /// The expected response.
     pub struct HttpExpectFile any_of ["status", "body"] {
-        /// The status code.
+        /// The expected status code.
         "status" => status: OptionalNonEmpty<WithSpan<u64>>,
-        /// The body.
+        /// The expected body.
         "body" => body: OptionalNonEmpty<ContentFile>,
     }
 }
 
 record! {
-    /// What a body or a tool's text must be.
+    /// The expected content of a response body or a tool result.
     pub struct ContentFile any_of ["match", "fields"] {
-        /// A regular expression that it matches.
+        /// A regular expression that must match.
         "match" => pattern: OptionalNonEmpty<WithSpan<String>>,
-        /// Fields of it, read as JSON.
+        /// The expected fields if the content is parsed as JSON.
         "fields" => fields: OptionalNonEmpty<NonEmpty<FieldFile>>,
     }
 }
 
 record! {
-    /// What a field must be.
+    /// The expected value of a field.
     pub struct FieldFile {
-        /// Where it is: `a.b[0].c` or `a.b.0.c`.
+        /// The path of the field: `a.b[0].c` or `a.b.0.c`.
         "path" => path: WithSpan<String>,
-        /// What it equals.
+        /// The value that the field must equal.
         "equals" => equals: OptionalNonEmpty<Node>,
-        /// Of which type it is.
+        /// The JSON type that the field must have.
         "type" => kind: OptionalNonEmpty<JsonType>,
-        /// A regular expression that it matches.
+        /// A regular expression that must match.
         "match" => pattern: OptionalNonEmpty<WithSpan<String>>,
-        /// Whether it is there.
+        /// Whether the field must be present or absent.
         "exists" => exists: OptionalNonEmpty<bool>,
     }
 }
@@ -232,11 +231,11 @@ words! {
 record! {
     /// Asks the judge about the agent's answer.
     pub struct JudgeStepFile one_of ["contains", "exact"] {
-        /// Every fact of this is in the answer; more may be.
+        /// The answer must contain every fact of this text. It may contain more.
         "contains" => contains: Option<WithSpan<LooseText>>,
-        /// The answer has the facts of this, no more and no fewer.
+        /// The answer must contain exactly the facts of this text.
         "exact" => exact: Option<WithSpan<LooseText>>,
-        /// Why; kept as it is.
+        /// The reason for this check. Proctor stores it unchanged.
         "reason" => reason: Option<LooseText>,
     }
 }
@@ -244,19 +243,19 @@ record! {
 record! {
     /// Calls a tool of a server.
     pub struct ServerToolFile {
-        /// The arguments.
+        /// The arguments of the tool call.
         "args" => args: Option<WithSpan<Node>>,
-        /// What the result must be.
+        /// The expected result.
         "expect" => expect: OptionalNonEmpty<ToolExpectFile>,
     }
 }
 
 record! {
-    /// What a tool's result must be.
+    /// The expected result of a tool call.
     pub struct ToolExpectFile any_of ["isError", "content"] {
-        /// Whether the tool says that it failed.
+        /// Whether the tool must report an error.
         "isError" => is_error: OptionalNonEmpty<bool>,
-        /// Its text.
+        /// The expected text of the result.
         "content" => content: OptionalNonEmpty<ContentFile>,
     }
 }

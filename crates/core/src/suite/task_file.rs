@@ -1,4 +1,4 @@
-//! The written form of a task file (`kind: Task`), in both versions of the format.
+//! The file format of a task file (`kind: Task`), in both versions.
 //!
 //! Its main type is [`TaskFile`].
 
@@ -14,54 +14,54 @@ use crate::document::Node;
 use crate::problem::{Code, Problem, WithSpan};
 
 words! {
-    /// `kind` of a task file.
+    /// The value of `kind` in a task file.
     pub enum TaskKind {
         "Task" => Task,
     }
 }
 
 record! {
-    /// One thing for an agent to do, with its setup, verification and cleanup.
+    /// A task: one prompt for an agent, with its setup, verification and cleanup.
     pub struct TaskFile one_of ["spec", "steps"] {
-        /// The schema that an editor checks this file against.
+        /// The JSON Schema that editors use to check this file.
         "$schema" => schema: Option<LooseText>,
         /// Must be `Task`.
         "kind" => kind: RequiredKey<TaskKind>,
-        /// `mcpchecker/v1alpha2` for tasks with `spec`; absent or `mcpchecker/v1alpha1` for tasks with `steps`.
+        /// The version: `mcpchecker/v1alpha2` for tasks with `spec`, absent or `mcpchecker/v1alpha1` for tasks with `steps`.
         "apiVersion" => api_version: Option<WithSpan<ApiVersion>>,
-        /// What the task is called and how it is run.
+        /// The name, labels and runs of the task.
         "metadata" => metadata: RequiredKey<TaskMetadata>,
-        /// The task (v1alpha2).
+        /// The prompt and steps of the task (v1alpha2).
         "spec" => spec: Option<WithSpan<TaskSpecFile>>,
-        /// The task (v1alpha1).
+        /// The prompt and scripts of the task (v1alpha1).
         "steps" => steps: Option<WithSpan<LegacyStepsFile>>,
     }
 }
 
 record! {
-    /// What a task is called and how it is run.
+    /// The name, labels and runs of a task.
     pub struct TaskMetadata {
         /// The task's name.
         "name" => name: RequiredKey<WithSpan<LooseText>>,
-        /// How hard it is.
+        /// The difficulty of the task.
         "difficulty" => difficulty: Option<Difficulty>,
-        /// Labels to select by.
+        /// Labels by which task sets and `--label-selector` select tasks.
         "labels" => labels: Table<LooseText>,
-        /// Whether it may run beside others.
+        /// Whether the task may run in parallel with others.
         "parallel" => parallel: Option<bool>,
-        /// How often it is run, unless the command line says.
+        /// The number of runs per agent, unless `--runs` sets it.
         "runs" => runs: Option<PositiveInteger>,
-        /// What it is for.
+        /// A description of the task.
         "description" => description: Option<LooseText>,
-        /// A word to sort tasks by.
+        /// A category to group tasks by.
         "category" => category: Option<LooseText>,
-        /// Kept as they are.
+        /// Annotations that Proctor stores unchanged.
         "annotations" => annotations: Option<Node>,
     }
 }
 
 words! {
-    /// How hard a task is.
+    /// The difficulty of a task.
     pub enum Difficulty {
         "easy" => Easy,
         "medium" => Medium,
@@ -70,36 +70,36 @@ words! {
 }
 
 record! {
-    /// A task (v1alpha2).
+    /// The prompt and steps of a task (v1alpha2).
     pub struct TaskSpecFile {
-        /// The servers and extensions that its steps use.
+        /// The servers and extensions that the task's steps use.
         "requires" => requires: Vec<WithSpan<RequirementFile>>,
-        /// What ends a trial of it.
+        /// The limits of each trial of the task.
         "limits" => limits: Option<LimitsFile>,
-        /// Before the agent starts.
+        /// The steps before the agent starts.
         "setup" => setup: Vec<StepFile>,
-        /// After the agent is done: all must pass.
+        /// The steps after the agent ends. All must pass.
         "verify" => verify: StrictKeys<Vec<StepFile>>,
-        /// Always, at the end.
+        /// The steps at the end of the trial. They always run.
         "cleanup" => cleanup: Vec<StepFile>,
-        /// What the agent is asked.
+        /// The prompt for the agent.
         "prompt" => prompt: RequiredKey<WithSpan<TextSourceFile>>,
     }
 }
 
 record! {
-    /// A server or an extension that steps use.
+    /// A server or extension that steps use.
     pub struct RequirementFile one_of ["extension", "mcpServer"] {
-        /// An extension of the suite.
+        /// The alias of an extension of the suite.
         "extension" => extension: Option<WithSpan<String>>,
-        /// An MCP server of the suite.
+        /// The name of an MCP server of the suite.
         "mcpServer" => mcp_server: Option<WithSpan<String>>,
-        /// What the steps call it; its own name if not given.
+        /// The name that steps use for it, its own name by default.
         "as" => alias: Option<WithSpan<Alias>>,
     }
 }
 
-/// A name that a step's type can start with: it has no dot.
+/// An alias with which a step's type starts. It contains no dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias(pub String);
 
@@ -124,41 +124,41 @@ impl Decode for Alias {
 }
 
 record! {
-    /// A text, or the file that holds it.
+    /// A text, or a file that contains it.
     pub struct TextSourceFile one_of ["inline", "file"] {
-        /// The text.
+        /// The text itself.
         "inline" => inline: Option<WithSpan<LooseText>>,
-        /// The file.
+        /// The path of a file with the text.
         "file" => file: Option<WithSpan<String>>,
     }
 }
 
 record! {
-    /// A task (v1alpha1).
+    /// The prompt and scripts of a task (v1alpha1).
     pub struct LegacyStepsFile {
         /// A script that runs before the agent starts.
         "setup" => setup: Option<TextSourceFile>,
-        /// A script that passes if it exits with 0, or what a judge looks for.
+        /// A script that passes if it exits with 0, or a criterion for the judge.
         "verify" => verify: Option<StrictKeys<WithSpan<LegacyVerifyFile>>>,
         /// A script that always runs at the end.
         "cleanup" => cleanup: Option<TextSourceFile>,
-        /// What the agent is asked.
+        /// The prompt for the agent.
         "prompt" => prompt: RequiredKey<WithSpan<TextSourceFile>>,
     }
 }
 
 record! {
-    /// A verification (v1alpha1): a script, or what a judge looks for.
+    /// A verification (v1alpha1): a script, or a criterion for the judge.
     pub struct LegacyVerifyFile one_of ["inline", "file", "contains", "exact"] {
-        /// The script.
+        /// The text of the script.
         "inline" => inline: Option<WithSpan<LooseText>>,
-        /// The file that holds the script.
+        /// The path of the script.
         "file" => file: Option<WithSpan<String>>,
-        /// Every fact of this is in the answer.
+        /// The answer must contain every fact of this text.
         "contains" => contains: Option<WithSpan<LooseText>>,
-        /// The answer has the facts of this, no more and no fewer.
+        /// The answer must contain exactly the facts of this text.
         "exact" => exact: Option<WithSpan<LooseText>>,
-        /// Why; kept as it is.
+        /// The reason for this check. Proctor stores it unchanged.
         "reason" => reason: Option<LooseText>,
     }
 }

@@ -21,31 +21,29 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TemplatePart {
-    /// As it is.
     Text(String),
-    /// What is known only in the trial.
+    /// A reference, filled in during the trial.
     Reference(Reference),
 }
 
-/// What a template refers to.
+/// A reference in a template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Reference {
     /// The agent's final answer.
     AgentOutput,
-    /// What the agent was asked.
+    /// The prompt of the agent.
     AgentPrompt,
     /// Eight letters and digits, the same throughout a trial.
     RandomId,
     /// A free port, the same throughout a trial.
     RandomPort,
-    /// An environment variable.
     Env(String),
-    /// What an earlier step gave.
+    /// An output of an earlier step.
     Step {
         /// The step's type or id.
         step: String,
-        /// Which of its outputs.
+        /// The name of the output.
         output: String,
     },
 }
@@ -53,14 +51,12 @@ pub enum Reference {
 /// Why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateError {
-    /// What is wrong.
     pub message: String,
-    /// What may help.
     pub hint: Option<String>,
 }
 
 impl Template {
-    /// Reads a text, with all that is wrong in it.
+    /// Parses a text, or returns all mistakes in it.
     pub fn parse(text: &str) -> Result<Self, Vec<TemplateError>> {
         let mut parts = Vec::new();
         let mut errors = Vec::new();
@@ -96,7 +92,7 @@ impl Template {
         }
     }
 
-    /// A text in which nothing is a template.
+    /// A text without templates.
     pub fn literal(text: impl Into<String>) -> Self {
         Self {
             parts: vec![TemplatePart::Text(text.into())],
@@ -111,7 +107,7 @@ impl Template {
         })
     }
 
-    /// The text, if nothing in it has to be replaced.
+    /// The text, if it contains no references.
     pub fn as_literal(&self) -> Option<&str> {
         match &self.parts[..] {
             [] => Some(""),
@@ -148,18 +144,15 @@ impl fmt::Display for Reference {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TemplateValue {
-    /// Anything without strings in it.
+    /// A value without strings in it.
     Plain(Value),
-    /// A string.
     String(Template),
-    /// A list.
     Array(Vec<TemplateValue>),
-    /// A map.
     Object(Vec<(String, TemplateValue)>),
 }
 
 impl TemplateValue {
-    /// Reads every string of a value, with all that is wrong in them.
+    /// Parses every string of a value, or returns all mistakes.
     pub fn parse(value: &Value) -> Result<Self, Vec<TemplateError>> {
         let mut errors = Vec::new();
         let parsed = Self::collect(value, &mut errors);
@@ -201,7 +194,7 @@ impl TemplateValue {
         }
     }
 
-    /// The value with every template replaced by what `expand` gives for it.
+    /// The value with every template replaced by the result of `expand`.
     pub fn fill<E>(
         &self,
         expand: &mut impl FnMut(&Template) -> Result<String, E>,
@@ -236,7 +229,7 @@ fn split_reference(inside: &str) -> Option<(&str, &str, &str)> {
 
 fn reference(source: &str, name: &str) -> Result<Reference, TemplateError> {
     let unknown = |known: &[&str]| TemplateError {
-        message: format!("`{{{source}.{name}}}` is not a template"),
+        message: format!("unknown template `{{{source}.{name}}}`"),
         hint: nearest_hint(name, known.iter().copied()),
     };
     match (source, name) {
@@ -253,7 +246,7 @@ fn reference(source: &str, name: &str) -> Result<Reference, TemplateError> {
                 output: output.to_owned(),
             }),
             _ => Err(TemplateError {
-                message: format!("`{{steps.{name}}}` does not say which output is meant"),
+                message: format!("`{{steps.{name}}}` names no output"),
                 hint: Some("write `{steps.STEP.OUTPUT}`".to_owned()),
             }),
         },
@@ -335,18 +328,18 @@ mod tests {
         };
         check(
             "{agent.outptu}",
-            "`{agent.outptu}` is not a template",
+            "unknown template `{agent.outptu}`",
             Some("did you mean `output`?"),
         );
         check(
             "{random.}",
-            "`{random.}` is not a template",
+            "unknown template `{random.}`",
             Some("known: `id`, `port`"),
         );
-        check("{env.}", "`{env.}` is not a template", None);
+        check("{env.}", "unknown template `{env.}`", None);
         check(
             "{steps.a}",
-            "`{steps.a}` does not say which output is meant",
+            "`{steps.a}` names no output",
             Some("write `{steps.STEP.OUTPUT}`"),
         );
     }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// The environment that a suite is loaded with: handed in, never read here.
+/// The environment variables for loading a suite. The caller passes them in.
 pub type Environment = BTreeMap<String, String>;
 
 /// A text with its variables replaced, and the names of those that are not set.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ExpandedText {
-    /// The text. An unset variable without a default leaves nothing.
+    /// The text. An unset variable without a default becomes empty.
     pub text: String,
     /// The variables that are not set and have no default.
     pub unset: Vec<String>,

@@ -266,7 +266,7 @@ fn a_call_without_an_answer_is_no_tool_error() {
     );
     let seen = by_fixture("cancels", &stdio(&["--mode", "never-answer"]), &is_error);
     let seen = seen.check(&[]).run();
-    expect(&seen, Outcome::Failed, None, "was never answered");
+    expect(&seen, Outcome::Failed, None, "got no response");
 }
 
 #[test]

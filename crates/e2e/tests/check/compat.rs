@@ -146,20 +146,20 @@ fn a_template_that_is_not_filled_in_is_an_error_at_load() {
     for (prompt, says) in [
         (
             "see {steps.nothing.stdout}",
-            "no earlier step is called `nothing`",
+            "no earlier step has the id or type `nothing`",
         ),
         (
             "see {steps.verify_0.stdout}",
-            "no earlier step is called `verify_0`",
+            "no earlier step has the id or type `verify_0`",
         ),
-        ("see {random.name}", "`{random.name}` is not a template"),
+        ("see {random.name}", "unknown template `{random.name}`"),
         (
             "see {agent.output}",
-            "`{agent.output}` is not known before the agent has worked",
+            "`{agent.output}` is not available before the agent runs",
         ),
         (
             "see {agent.prompt}",
-            "`{agent.prompt}` is the prompt itself",
+            "the prompt can't contain itself (`{agent.prompt}`)",
         ),
         (
             "see {env.NOT_SET_ANYWHERE}",

@@ -172,7 +172,7 @@ fn an_agent_that_breaks_the_rules_of_each_part_fails_in_each() {
 fn an_agent_that_does_what_it_may_not_fails_though_its_task_is_done() {
     let deleted = "`kubernetes` `/.*_delete/` was called: #4";
     let read = "`kubernetes` `/.*secrets.*/` was read: #2";
-    let idle = "1 of 2 (tool `kubernetes` `pods_list`) was never called; nothing was";
+    let idle = "1 of 2 (tool `kubernetes` `pods_list`) was never called; the agent made no calls";
     let expected = [
         ("create-pod", "toolsNotUsed", deleted),
         ("label-a-pod", "resourcesNotRead", read),

@@ -398,8 +398,8 @@ fn e8_an_unknown_key_that_may_change_what_is_tested_is_named_and_the_eval_skippe
     let shop = Shop::new(&json!([noted, typo, graded]), &[]);
     let seen = shop.run_all(&["--yes"]);
     expect(&seen, 0, "SKIP      typo");
-    expect(&seen, 0, "the key `contents` is not known");
-    expect(&seen, 0, "the key `threshold` is not known");
+    expect(&seen, 0, "unknown key `contents`");
+    expect(&seen, 0, "unknown key `threshold`");
     assert_eq!(shop.calls(), 0);
     // In a suite too.
     let servers = json!({"shop": {"command": fixture(), "args": shop.server()}});
@@ -411,7 +411,7 @@ fn e8_an_unknown_key_that_may_change_what_is_tested_is_named_and_the_eval_skippe
     });
     shop.suite.eval(&config, &json!({}));
     let seen = shop.suite.check(&["--yes"]).run();
-    expect(&seen, 0, "the key `contents` is not known");
+    expect(&seen, 0, "unknown key `contents`");
     assert_eq!(shop.calls(), 0);
 }
 
@@ -423,7 +423,7 @@ fn e8_an_unknown_key_in_ones_own_file_is_an_error() {
     shop.suite.write("own.json", &json!([typo]).to_string());
     let own = shop.suite.path("own.json").display().to_string();
     let seen = shop.run_all(&["--yes", "--evals", &own]);
-    expect(&seen, 2, "the key `argument` is not known");
+    expect(&seen, 2, "unknown key `argument`");
     expect(&seen, 2, "did you mean `arguments`?");
     assert!(!shop.log().exists(), "the server was not started");
 }

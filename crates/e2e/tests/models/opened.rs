@@ -97,7 +97,7 @@ fn what_can_not_be_opened_says_why() {
     // No reference can name a provider that is not known.
     let unknown = ModelRef::parse("bogus:m").unwrap_err().to_string();
     let known = "`openai`, `openai-responses`, `anthropic`, `gemini`, `google`, `scripted`";
-    let expected = format!("`bogus` is not a model provider; known: {known}");
+    let expected = format!("unknown model provider `bogus`; known: {known}");
     assert_eq!(unknown, expected);
     for url in ["not a url", "ftp://x/v1", "file:///etc"] {
         let said = format!("invalid model URL `{url}`: expected `http://` or `https://`");

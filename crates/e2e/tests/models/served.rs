@@ -485,7 +485,8 @@ async fn what_the_script_does_not_know_is_a_clear_error() {
             .unwrap_err();
         assert!(matches!(error, ModelError::Rejected { .. }), "{error:?}");
         let error = error.to_string();
-        let expected = "no rule fits: turn 1, 0 tool results so far, tools on offer: `ev__echo`";
+        let expected =
+            "no rule matches: turn 1, 0 tool results so far, available tools: `ev__echo`";
         assert!(
             error.contains("the script has no reply") && error.ends_with(expected),
             "{error}"
@@ -505,7 +506,7 @@ async fn a_tool_that_may_be_several_is_a_clear_error() {
     let model = model(Provider::Anthropic, &server, false);
     let offered = with_tools("hi", &["mcp__a__read", "mcp__b__read"]);
     let error = model.ask(&offered).await.unwrap_err().to_string();
-    let expected = "the rule at line 3 calls `read`, which may be any of `mcp__a__read`, `mcp__b__read`; write the server's name before it, as in `server__read`";
+    let expected = "the rule at line 3 calls `read`, which is ambiguous: `mcp__a__read`, `mcp__b__read`; add the server's name, as in `server__read`";
     assert!(error.ends_with(expected), "{error}");
 }
 

@@ -112,7 +112,7 @@ fn mistakes_are_told_before_the_tool_is_called() {
         "error: the tool has no argument `txet`; did you mean `text`?\n",
     );
     refused(&["add", "a=1"], "error: missing `b` (number)\n");
-    refused(&["add", "a=1", "a=2"], "error: `a` is given twice");
+    refused(&["add", "a=1", "a=2"], "error: duplicate argument `a`");
     refused(
         &["add", "a=1", "--args", r#"{"b": 2}"#],
         "error: pass either `NAME=VALUE` or all arguments as JSON, not both\n",

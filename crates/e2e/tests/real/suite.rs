@@ -71,7 +71,7 @@ const NOT_PASSING: &[ExpectedTrial] = &[
         "unscripted",
         "errored",
         "suite",
-        "no rule fits: turn 1, 0 tool results so far",
+        "no rule matches: turn 1, 0 tool results so far",
     ),
     ("linger", "failed", "agent", "more than 500ms"),
     (

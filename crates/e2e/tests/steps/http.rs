@@ -137,7 +137,7 @@ async fn the_response_is_what_is_expected_or_not() {
     let wrong = stage
         .verify(check("/note", Some(201), Some(equals("id", &json!(8)))))
         .await;
-    fails(&wrong, Blame::Agent, "; `id` should be 8, and is 7");
+    fails(&wrong, Blame::Agent, "; `id`: expected 8, found 7");
     let wrong = stage
         .setup(check("/text", None, Some(matching("ping"))))
         .await;
@@ -149,7 +149,11 @@ async fn the_response_is_what_is_expected_or_not() {
     let wrong = stage
         .verify(check("/text", None, Some(equals("id", &json!(7)))))
         .await;
-    fails(&wrong, Blame::Agent, "it is no JSON: `pong`");
+    fails(
+        &wrong,
+        Blame::Agent,
+        "is not JSON, so it has no fields: `pong`",
+    );
     stage.close().await;
 }
 

@@ -56,7 +56,7 @@ async fn what_it_wrote_is_there_for_later_steps() {
     assert_eq!(stage.fill("{steps.made.stderr}"), "two");
     assert_eq!(stage.fill("{steps.script.output}"), "one\ntwo\nthree");
     assert_eq!(stage.fill("{steps.script.exitCode}"), "0");
-    let said = "error: the step `made` has no output `out`; it gave `exitCode`, `output`, `stderr`, `stdout`";
+    let said = "error: the step `made` has no output `out`; its outputs are `exitCode`, `output`, `stderr`, `stdout`";
     assert!(stage.fill("{steps.made.out}").starts_with(said));
     let ended = &stage.ends()[0];
     assert_eq!(

@@ -67,7 +67,7 @@ async fn the_result_is_what_is_expected_or_not() {
     let wrong = stage
         .verify(expects(Some(equals("count", &json!(4)))))
         .await;
-    fails(&wrong, Blame::Agent, "`count` should be 4, and is 3");
+    fails(&wrong, Blame::Agent, "`count`: expected 4, found 3");
     let wrong = stage.verify(expects(Some(matching("^nothing")))).await;
     fails(
         &wrong,
@@ -84,7 +84,7 @@ async fn the_result_is_what_is_expected_or_not() {
     fails(
         &wrong,
         Blame::Agent,
-        "the text of the result is not JSON: `plain`; `count` is not",
+        "the text of the result is not JSON: `plain`; `count` is missing",
     );
 
     // One connection, which is the steps' own.

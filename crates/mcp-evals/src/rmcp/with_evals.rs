@@ -1,6 +1,6 @@
-//! A handler around a handler: it adds evals, and passes everything else on.
+//! A wrapper around a handler: it adds evals and forwards everything else.
 //!
-//! Its main type is [`WithEvals`]. Every method of the SDK's trait is named here: one that is not would
+//! Its main type is [`WithEvals`]. It implements every method of the SDK's trait: a missing one would
 //! fall back to the SDK's default instead of reaching the server.
 
 #![expect(

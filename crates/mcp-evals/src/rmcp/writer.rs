@@ -1,7 +1,7 @@
-//! Stdout on which the capability gets its top-level key.
+//! A stdout writer that adds the top-level key of the capability.
 //!
-//! Its main type is [`DeclaringWriter`]. It looks at answers that declare evals in `experimental`, as
-//! [`Evals`](super::Evals) makes them, and at nothing else; every other line goes on as it is.
+//! Its main type is [`DeclaringWriter`]. It changes only responses that declare evals in `experimental`, as
+//! [`Evals`](super::Evals) makes them; every other line stays unchanged.
 
 use std::io;
 use std::pin::Pin;
@@ -22,11 +22,11 @@ pub fn stdio() -> (Stdin, DeclaringWriter<Stdout>) {
     )
 }
 
-/// A writer of JSON lines that declares at the top level what a line declares in `experimental`.
+/// A writer of JSON lines that copies the capability from `experimental` to the top level.
 #[derive(Debug)]
 pub struct DeclaringWriter<W> {
     inner: W,
-    /// A line that has not ended yet.
+    /// A line that is not complete.
     line: Vec<u8>,
     /// Finished lines, and how much of them is written.
     out: Vec<u8>,
@@ -100,7 +100,7 @@ fn declared(line: Vec<u8>) -> Vec<u8> {
         .unwrap_or(line)
 }
 
-/// What the answer to `initialize` or `server/discover` declares in `experimental`.
+/// The capability in `experimental` of a response to `initialize` or `server/discover`.
 fn capability_in(line: &[u8]) -> Option<Capability> {
     let mark = br#""experimental""#;
     if !line.windows(mark.len()).any(|part| part == mark) {

@@ -1,4 +1,4 @@
-//! The rules that an eval keeps or breaks by itself.
+//! The rules for a single eval, without the server's tools.
 
 use crate::eval::{Eval, GradingType};
 use crate::expected::{ExactMatch, Expected};
@@ -31,7 +31,7 @@ fn check_eval(eval: &Eval, about: &mut EvalFindings<'_>) {
         about.warn(
             "/id",
             FindingRule::EmptyId,
-            "is empty, so nobody can name this eval",
+            "is empty, so the eval can't be selected",
         );
     }
     if let Input::Other(_) = &eval.input {
@@ -43,7 +43,7 @@ fn check_eval(eval: &Eval, about: &mut EvalFindings<'_>) {
     }
     for path in deciding_unknown(eval) {
         let key = path.rsplit('/').next().unwrap_or_default();
-        let text = format!("the key `{key}` is not known, and may change what is tested");
+        let text = format!("unknown key `{key}`, which may change what is tested");
         about.add(&path, Severity::Skip, FindingRule::UnknownKey, text);
     }
     check_messages(&eval.input, about);
@@ -58,7 +58,7 @@ fn check_eval(eval: &Eval, about: &mut EvalFindings<'_>) {
     match &eval.expected {
         Expected::ExactMatch(expected) => check_exact(&eval.input, expected, about),
         Expected::LlmJudge(expected) if expected.rubric.trim().is_empty() => {
-            let text = "is empty, so a judge has nothing to go by";
+            let text = "is empty, so the judge has no criterion";
             about.error("/expected/rubric", FindingRule::CannotFail, text);
         }
         Expected::LlmJudge(_) | Expected::Other(_) => {}
@@ -66,7 +66,7 @@ fn check_eval(eval: &Eval, about: &mut EvalFindings<'_>) {
 }
 
 fn skip(path: &str, unknown: &str, about: &mut EvalFindings<'_>) {
-    let text = format!("{unknown} is not known");
+    let text = format!("unknown {unknown}");
     about.add(path, Severity::Skip, FindingRule::UnknownType, text);
 }
 
@@ -82,7 +82,7 @@ fn check_messages(input: &Input, about: &mut EvalFindings<'_>) {
         return;
     }
     if input.messages().is_empty() {
-        let text = "is empty, so there is nothing to start from";
+        let text = "is empty, so there is no conversation to start from";
         about.error("/input/messages", FindingRule::NoMessages, text);
     }
     let blocks = input.messages().iter().flat_map(|m| m.content.blocks());
@@ -103,13 +103,13 @@ fn check_messages(input: &Input, about: &mut EvalFindings<'_>) {
 
 fn check_exact(input: &Input, expected: &ExactMatch, about: &mut EvalFindings<'_>) {
     let useless = |about: &mut EvalFindings<'_>, key: &str, level: &str| {
-        let text = format!("means nothing in an {level} eval");
+        let text = format!("has no effect in an {level} eval");
         about.warn(&format!("/expected/{key}"), FindingRule::NoEffect, text);
     };
     match input {
         Input::Invocation(_) => {
             if expected.tool_name.is_none() && expected.arguments.is_none() {
-                let text = "names neither `toolName` nor `arguments`, so every call would do";
+                let text = "has neither `toolName` nor `arguments`, so any call would pass";
                 about.error("/expected", FindingRule::CannotFail, text);
             }
             if expected.content.is_some() {
@@ -118,7 +118,7 @@ fn check_exact(input: &Input, expected: &ExactMatch, about: &mut EvalFindings<'_
         }
         Input::Execution(_) => {
             if expected.content.is_none() {
-                let text = "has no `content`, so every result would do";
+                let text = "has no `content`, so any result would pass";
                 about.error("/expected", FindingRule::CannotFail, text);
             }
             if expected.tool_name.is_some() {
@@ -129,7 +129,7 @@ fn check_exact(input: &Input, expected: &ExactMatch, about: &mut EvalFindings<'_
             }
         }
         Input::Scenario(_) => {
-            let text = "a scenario can't be graded by `exact-match`: no two runs are the same";
+            let text = "a scenario can't be graded by `exact-match`: every run is different";
             about.error("/expected/type", FindingRule::ScenarioExactMatch, text);
         }
         Input::Other(_) => {}

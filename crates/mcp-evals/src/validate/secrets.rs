@@ -1,4 +1,4 @@
-//! Warns of what looks like a secret in an eval's arguments or in what it expects.
+//! Warns of values that look like secrets, in an eval's arguments and expected values.
 //!
 //! It knows the shapes of common tokens, and keys that often hold secrets. It never repeats a value.
 
@@ -97,7 +97,7 @@ fn check_value(value: &Value, path: &str, about: &mut EvalFindings<'_>) {
 
 fn check_text(text: &str, path: &str, about: &mut EvalFindings<'_>) {
     if let Some(kind) = token_in(text) {
-        let text = format!("looks like it holds {kind}: use made-up data");
+        let text = format!("seems to contain {kind}: use made-up data");
         about.warn(path, FindingRule::Secret, text);
     }
 }
@@ -148,7 +148,7 @@ fn holds_secrets(key: &str) -> bool {
     KEYS.contains(&plain.as_str())
 }
 
-/// Whether a value only stands for a secret: empty, in brackets, or of one repeated character.
+/// Whether a value is a placeholder: empty, in brackets, or one repeated character.
 fn is_placeholder(text: &str) -> bool {
     let marks = ["<", "{", "$", "[", "%"];
     let plain = text.to_ascii_lowercase();

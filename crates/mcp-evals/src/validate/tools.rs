@@ -1,6 +1,6 @@
-//! What evals and a server's tools say about each other.
+//! Compares evals with a server's tools.
 //!
-//! Annotations are hints of the server: a tool that says nothing may do anything.
+//! Annotations are hints of the server: a tool without annotations may do anything.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,8 @@ fn check_annotations(path: &str, name: &str, tool: &Value, about: &mut EvalFindi
     match (hint("readOnlyHint"), hint("destructiveHint")) {
         (Some(true), _) | (_, Some(false)) => {}
         (_, Some(true)) => {
-            let text = format!("`{name}` is marked destructive: say in `description` what it does");
+            let text =
+                format!("`{name}` is marked destructive: describe its effect in `description`");
             about.warn(path, FindingRule::DestructiveTool, text);
         }
         (_, None) => {

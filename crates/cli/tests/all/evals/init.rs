@@ -127,7 +127,7 @@ fn e38_what_looks_like_a_secret_is_warned_of() {
     let canned = canned();
     canned.answers("tools-call", &text("postgres://me:tiger@db/x"));
     let output = canned.run(&["evals", "init", "--yes"]);
-    let warning = "warning: eval `look-answers`, `/expected/content/0/text`: looks like it holds a password in a URL";
+    let warning = "warning: eval `look-answers`, `/expected/content/0/text`: seems to contain a password in a URL";
     assert!(output.stderr.contains(warning), "{output}");
 }
 

@@ -26,7 +26,7 @@ evals:
   - id: guesses
     gradingType: vote
     input: {type: telepathy}
-  - name: Nobody
+  - name: NoName
     input: 5
 ";
 
@@ -52,7 +52,7 @@ fn e36_a_valid_file_may_have_warnings_unless_it_must_not() {
     let output = validate(text, &[]);
     assert_eq!(output.code, Some(0), "{output}");
     assert!(
-        output.stdout.contains("looks like it holds a GitHub token"),
+        output.stdout.contains("seems to contain a GitHub token"),
         "{output}"
     );
     assert!(
@@ -68,7 +68,7 @@ fn e36_a_valid_file_may_have_warnings_unless_it_must_not() {
     for (text, expected) in [
         ("", "neither a list"),
         ("kind: Eval", "neither a list"),
-        ("[", "not valid YAML"),
+        ("[", "invalid YAML"),
     ] {
         let output = validate(text, &[]);
         assert_eq!(output.code, Some(2), "{output}");
@@ -120,7 +120,7 @@ fn e36_unknown_keys_and_wrong_words_are_named_with_what_was_meant() {
     assert!(
         output
             .stdout
-            .contains("the list is empty, so the message says nothing"),
+            .contains("the list is empty, so the message has no content"),
         "{output}"
     );
     for text in ["evals: []", "[]"] {
@@ -162,14 +162,14 @@ fn e36_with_a_server_arguments_are_checked_against_the_schemas_of_its_tools() {
     for expected in [
         "eval `lacks`, `/input/arguments/bb`: `add` has no argument `bb`",
         "did you mean `b`?",
-        "eval `lacks`, `/input/arguments`: does not fit the schema of `add`: \"b\" is a required property",
+        "eval `lacks`, `/input/arguments`: does not match the schema of `add`: \"b\" is a required property",
     ] {
         assert!(warned.stdout.contains(expected), "{warned}");
     }
     let refused = run(json!([invocation]));
     assert_eq!(refused.code, Some(2), "{refused}");
     let expected =
-        "error: eval `expects`, `/expected/arguments/a`: does not fit the schema of `add`";
+        "error: eval `expects`, `/expected/arguments/a`: does not match the schema of `add`";
     assert!(refused.stdout.contains(expected), "{refused}");
     assert!(!refused.stdout.contains("required"), "{refused}");
     assert_eq!(canned.asked("tools/call"), [Value::Null; 0]);

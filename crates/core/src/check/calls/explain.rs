@@ -1,4 +1,4 @@
-//! Why the tool calls were not the expected ones: the best partial assignment, and what spoils it.
+//! Explains a failed `calls` check: the best partial assignment, and what is missing.
 
 use super::{Certainty, FitMatrix};
 use crate::check::fit::{CallFit, fit};
@@ -6,32 +6,32 @@ use crate::check::wording::{called, label, listed, numbers};
 use crate::check::{CallsMode, CheckResult};
 use crate::json::brief;
 
-pub(super) fn failure(board: &FitMatrix<'_>, mode: CallsMode) -> CheckResult {
-    let partial = PartialAssignment::best(board, mode);
+pub(super) fn failure(matrix: &FitMatrix<'_>, mode: CallsMode) -> CheckResult {
+    let partial = PartialAssignment::best(matrix, mode);
     let mut evidence = Vec::new();
     let mut missing = Vec::new();
     let mut found = Vec::new();
-    for entry in 0..board.entries.len() {
+    for entry in 0..matrix.entries.len() {
         let taken = &partial.taken_by[entry];
-        let seqs: Vec<u64> = taken.iter().map(|call| board.seq(*call)).collect();
-        let least = board.entries[entry].times.least();
+        let seqs: Vec<u64> = taken.iter().map(|call| matrix.seq(*call)).collect();
+        let least = matrix.entries[entry].times.least();
         if (seqs.len() as u64) < least {
-            let (nearest, seq) = partial.nearest(board, entry);
+            let (nearest, seq) = partial.nearest(matrix, entry);
             evidence.extend(seq);
             let progress = if least == 1 {
                 String::new()
             } else {
                 format!("found {} of {least}; ", seqs.len())
             };
-            missing.push(format!("{}: {progress}{nearest}", board.expected(entry)));
+            missing.push(format!("{}: {progress}{nearest}", matrix.expected(entry)));
         } else if !seqs.is_empty() {
-            found.push(format!("{}: {}", board.expected(entry), numbers(&seqs)));
+            found.push(format!("{}: {}", matrix.expected(entry), numbers(&seqs)));
         }
     }
     if mode == CallsMode::Exact {
         for call in partial.unexpected() {
-            evidence.push(board.seq(call));
-            missing.push(format!("unexpected {}", describe(board, call)));
+            evidence.push(matrix.seq(call));
+            missing.push(format!("unexpected {}", describe(matrix, call)));
         }
     }
     let mut parts = vec![listed(missing, "\n")];
@@ -41,20 +41,20 @@ pub(super) fn failure(board: &FitMatrix<'_>, mode: CallsMode) -> CheckResult {
     CheckResult::fail(parts.join("\n"), evidence)
 }
 
-/// Which entry takes which calls, as far as that goes.
+/// The best assignment of calls to entries, possibly incomplete.
 struct PartialAssignment {
     taken_by: Vec<Vec<usize>>,
     owner_of: Vec<Option<usize>>,
 }
 
 impl PartialAssignment {
-    fn best(board: &FitMatrix<'_>, mode: CallsMode) -> Self {
-        let slots = board.slots(mode);
+    fn best(matrix: &FitMatrix<'_>, mode: CallsMode) -> Self {
+        let slots = matrix.slots(mode);
         let mut partial = Self {
-            taken_by: vec![Vec::new(); board.entries.len()],
-            owner_of: vec![None; board.calls.len()],
+            taken_by: vec![Vec::new(); matrix.entries.len()],
+            owner_of: vec![None; matrix.calls.len()],
         };
-        let partners = board.assign(mode, &slots, Certainty::Possible);
+        let partners = matrix.assign(mode, &slots, Certainty::Possible);
         for (slot, call) in partners.into_iter().enumerate() {
             if let Some(call) = call {
                 partial.taken_by[slots[slot]].push(call);
@@ -71,20 +71,25 @@ impl PartialAssignment {
             .map(|(call, _)| call)
     }
 
-    /// What comes nearest to an entry that lacks a call; rather something that no entry has.
-    fn nearest(&self, board: &FitMatrix<'_>, entry: usize) -> (String, Option<u64>) {
+    /// The nearest call for an entry that lacks one, preferably a call that no entry has.
+    fn nearest(&self, matrix: &FitMatrix<'_>, entry: usize) -> (String, Option<u64>) {
         let candidate = |call: usize| {
             let owner = self.owner_of[call];
-            let seq = board.seq(call);
-            let (distance, text) = match (fit(&board.entries[entry], board.calls[call]), owner) {
+            let seq = matrix.seq(call);
+            let (distance, text) = match (fit(&matrix.entries[entry], matrix.calls[call]), owner) {
                 _ if owner == Some(entry) => return None,
                 (CallFit::OtherTool, _) => return None,
                 (CallFit::Yes | CallFit::Maybe(_), Some(owner)) => {
                     let owner = owner + 1;
-                    (0, format!("call #{seq} fits, but is expected call {owner}"))
+                    (
+                        0,
+                        format!(
+                            "call #{seq} matches, but is already assigned to expected call {owner}"
+                        ),
+                    )
                 }
                 (CallFit::Yes | CallFit::Maybe(_), None) => {
-                    (0, format!("call #{seq} fits, but not in this place"))
+                    (0, format!("call #{seq} matches, but not at this position"))
                 }
                 (CallFit::No(miss), _) => (
                     miss.distance,
@@ -93,21 +98,21 @@ impl PartialAssignment {
             };
             Some((owner.is_some(), distance, seq, text))
         };
-        let nearest = (0..board.calls.len())
+        let nearest = (0..matrix.calls.len())
             .filter_map(candidate)
             .min_by_key(|(taken, distance, ..)| (*taken, *distance));
         match nearest {
             Some((_, _, seq, text)) => (text, Some(seq)),
             None if self.taken_by[entry].is_empty() => {
-                (format!("never called; {}", called(&board.calls)), None)
+                (format!("never called; {}", called(&matrix.calls)), None)
             }
-            None => ("no other call fits".to_owned(), None),
+            None => ("no other call matches".to_owned(), None),
         }
     }
 }
 
-fn describe(board: &FitMatrix<'_>, call: usize) -> String {
-    let tool = board.calls[call];
+fn describe(matrix: &FitMatrix<'_>, call: usize) -> String {
+    let tool = matrix.calls[call];
     let name = label(&tool.call.server, tool.name);
     let seq = tool.call.seq;
     match tool.arguments.read() {

@@ -52,7 +52,7 @@ fn contains_finds_an_assignment_in_either_order() {
 }
 
 #[test]
-fn contains_fails_with_what_was_found_and_what_comes_nearest() {
+fn contains_fails_with_the_found_and_nearest_calls() {
     check_fail(
         &contains(vec![entry("list"), with_x("read", "/a"), entry("write")]),
         &transcript(vec![called(1, "list", 0), called(7, "read", "/b")]),
@@ -68,13 +68,13 @@ fn one_call_is_not_taken_twice() {
     check_fail(
         &contains(vec![entry("a"), with_x("a", 1)]),
         &transcript(vec![called(1, "a", 1)]),
-        "expected call 2 (`fs` `a` with {\"x\":1}): call #1 fits, but is expected call 1\nexpected call 1 (`fs` `a`): #1",
+        "expected call 2 (`fs` `a` with {\"x\":1}): call #1 matches, but is already assigned to expected call 1\nexpected call 1 (`fs` `a`): #1",
         &[1],
     );
     check_fail(
         &contains(vec![times(entry("a"), 3, None)]),
         &transcript(vec![called(1, "a", 1), called(2, "a", 2)]),
-        "expected call 1 (`fs` `a`): found 2 of 3; no other call fits",
+        "expected call 1 (`fs` `a`): found 2 of 3; no other call matches",
         &[],
     );
     check_pass(
@@ -95,13 +95,13 @@ fn one_call_is_not_taken_twice() {
 }
 
 #[test]
-fn contains_cannot_tell_when_only_a_cut_call_completes_it() {
+fn contains_is_unknown_when_only_a_truncated_call_completes_it() {
     let made = transcript(vec![called(1, "a", 1), tool_call(2, "a", CUT)]);
     check_unknown(
         &contains(vec![with_x("a", 1), with_x("a", 2)]),
         &made,
-        "expected call 1 (`fs` `a` with {\"x\":1}): can't tell whether call #2 fits: its arguments (9 bytes) can't be read: truncated in the record\n\
-         expected call 2 (`fs` `a` with {\"x\":2}): can't tell whether call #2 fits: its arguments (9 bytes) can't be read: truncated in the record",
+        "expected call 1 (`fs` `a` with {\"x\":1}): call #2 may match, but its arguments (9 bytes) can't be read: truncated in the record\n\
+         expected call 2 (`fs` `a` with {\"x\":2}): call #2 may match, but its arguments (9 bytes) can't be read: truncated in the record",
         &[2],
     );
     check_pass(&contains(vec![with_x("a", 1)]), &made, &[1]);
@@ -125,14 +125,14 @@ fn in_order_allows_other_calls_between() {
     check_fail(
         &in_order(vec![entry("b"), entry("a")]),
         &made,
-        "expected call 2 (`fs` `a`): call #1 fits, but not in this place\nexpected call 1 (`fs` `b`): #3",
+        "expected call 2 (`fs` `a`): call #1 matches, but not at this position\nexpected call 1 (`fs` `b`): #3",
         &[1],
     );
     let cut = transcript(vec![called(1, "b", 1), tool_call(2, "a", CUT)]);
     check_unknown(
         &in_order(vec![entry("b"), with_x("a", 1)]),
         &cut,
-        "expected call 2 (`fs` `a` with {\"x\":1}): can't tell whether call #2 fits: its arguments (9 bytes) can't be read: truncated in the record",
+        "expected call 2 (`fs` `a` with {\"x\":1}): call #2 may match, but its arguments (9 bytes) can't be read: truncated in the record",
         &[2],
     );
 }
@@ -166,7 +166,7 @@ fn exact_allows_nothing_else() {
     check_unknown(
         &exact(vec![with_x("a", 1)]),
         &transcript(vec![tool_call(1, "a", CUT)]),
-        "expected call 1 (`fs` `a` with {\"x\":1}): can't tell whether call #1 fits: its arguments (9 bytes) can't be read: truncated in the record",
+        "expected call 1 (`fs` `a` with {\"x\":1}): call #1 may match, but its arguments (9 bytes) can't be read: truncated in the record",
         &[1],
     );
 }

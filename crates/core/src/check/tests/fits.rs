@@ -1,8 +1,8 @@
-//! Which calls an entry takes: arguments, results, errors, durations.
+//! Matching of calls and entries: arguments, results, errors, durations.
 
 use super::*;
 
-/// What `toolsUsed` with this one entry says of this one call.
+/// The verdict of `toolsUsed` with one entry on one call.
 #[track_caller]
 fn check_fit(entry: ToolMatcher, call: &Call, expected: &str) {
     let label = entry.to_string();
@@ -10,13 +10,12 @@ fn check_fit(entry: ToolMatcher, call: &Call, expected: &str) {
     let found = match result.verdict {
         Verdict::Pass => "yes".to_owned(),
         Verdict::Fail { reason } => reason.replace(
-            &format!("{label}: no call fits; nearest is call #1: "),
+            &format!("{label}: no call matches; nearest is call #1: "),
             "no: ",
         ),
-        Verdict::Unknown { reason } => reason.replace(
-            &format!("{label}: can't tell whether call #1 counts: "),
-            "maybe: ",
-        ),
+        Verdict::Unknown { reason } => {
+            reason.replace(&format!("{label}: call #1 may match, but "), "maybe: ")
+        }
     };
     assert_eq!(found, expected);
 }
@@ -94,7 +93,7 @@ fn a_result_is_read_as_a_whole() {
     check_fit(
         asks(json!({"$exists": false})),
         &answered(CallOutcome::None),
-        "no: was never answered",
+        "no: got no response",
     );
     check_fit(
         asks(wanted.clone()),
@@ -133,11 +132,7 @@ fn an_error_is_of_the_tool_or_of_the_protocol() {
         "no: answered with error -32602: bad path",
     );
     for entry in [error, fine] as [fn() -> ToolMatcher; 2] {
-        check_fit(
-            entry(),
-            &answered(CallOutcome::None),
-            "no: was never answered",
-        );
+        check_fit(entry(), &answered(CallOutcome::None), "no: got no response");
         check_fit(
             entry(),
             &result(json!([])),
@@ -168,7 +163,7 @@ fn a_duration_may_reach_its_limit() {
     check_fit(
         asks(10),
         &answered(CallOutcome::None),
-        "no: was never answered",
+        "no: got no response",
     );
     check_fit(asks(10), &refused(), "yes");
     check_fit(

@@ -1,4 +1,4 @@
-//! What holds for every transcript.
+//! Properties of all transcripts.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! How many calls there were, and whether one was repeated.
+//! Checks on the number of calls and on repeated calls.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn a_cut_call_may_be_a_repetition_only_of_the_same_tool() {
     check_unknown(
         &Check::NoDuplicateCalls,
         &transcript(vec![called(1, "a", 1), tool_call(2, "a", CUT)]),
-        "can't tell whether call #2 (`fs` `a`) repeats another one: its arguments (9 bytes) can't be read: truncated in the record",
+        "call #2 (`fs` `a`) may repeat another call, but its arguments (9 bytes) can't be read: truncated in the record",
         &[2],
     );
     check_pass(

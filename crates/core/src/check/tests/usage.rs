@@ -1,4 +1,4 @@
-//! What was used, must not be used, and how often.
+//! Checks on what was used, how often, and what must not be used.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn tools_used_fails_with_the_nearest_call() {
             open(7, "/b", "r"),
             open(8, "/d", "w"),
         ]),
-        "`fs` `open` with {\"path\":\"/a\",\"mode\":\"r\"}: no call fits; nearest is call #7: `arguments.path`: expected \"/a\", found \"/b\"",
+        "`fs` `open` with {\"path\":\"/a\",\"mode\":\"r\"}: no call matches; nearest is call #7: `arguments.path`: expected \"/a\", found \"/b\"",
         &[7],
     );
 }
@@ -113,9 +113,9 @@ fn tools_used_fails_with_the_number_of_calls() {
 }
 
 #[test]
-fn tools_used_cannot_tell_when_the_record_cut_what_decides() {
+fn tools_used_is_unknown_when_the_record_is_truncated() {
     let made = transcript(vec![tool_call(1, "a", CUT), called(2, "a", 2)]);
-    let why = "can't tell whether call #1 counts: its arguments (9 bytes) can't be read: truncated in the record";
+    let why = "call #1 may match, but its arguments (9 bytes) can't be read: truncated in the record";
     check_unknown(
         &Check::ToolsUsed(vec![with_x("a", 1)]),
         &made,
@@ -131,7 +131,7 @@ fn tools_used_cannot_tell_when_the_record_cut_what_decides() {
     check_fail(
         &Check::ToolsUsed(vec![times(with_x("a", 2), 3, None)]),
         &made,
-        "`fs` `a` with {\"x\":2}: expected at least 3 calls, found 1 (#2), not counting #1 that may fit",
+        "`fs` `a` with {\"x\":2}: expected at least 3 calls, found 1 (#2), plus #1 that may match",
         &[2],
     );
     check_unknown(
@@ -153,13 +153,13 @@ fn require_any_is_content_with_one() {
     check_fail(
         &Check::RequireAny(vec![entry("c"), with_x("a", 2)]),
         &made,
-        "`fs` `c` was never called; called: `fs` `a`, `fs` `b`\n`fs` `a` with {\"x\":2}: no call fits; nearest is call #1: `arguments.x`: expected 2, found 1",
+        "`fs` `c` was never called; called: `fs` `a`, `fs` `b`\n`fs` `a` with {\"x\":2}: no call matches; nearest is call #1: `arguments.x`: expected 2, found 1",
         &[1],
     );
     check_unknown(
         &Check::RequireAny(vec![entry("c"), with_x("b", 2)]),
         &made,
-        "`fs` `b` with {\"x\":2}: can't tell whether call #2 counts: its arguments (9 bytes) can't be read: truncated in the record",
+        "`fs` `b` with {\"x\":2}: call #2 may match, but its arguments (9 bytes) can't be read: truncated in the record",
         &[2],
     );
     check_pass(
@@ -195,13 +195,13 @@ fn tools_not_used_forbids_calls_and_numbers_of_calls() {
     check_fail(
         &Check::ToolsNotUsed(vec![times(entry("a"), 3, None)]),
         &made,
-        "`fs` `a`: at least 3 calls must not be, found 3 (#1, #2, #3)",
+        "`fs` `a`: at least 3 calls forbidden, found 3 (#1, #2, #3)",
         &[1, 2, 3],
     );
 }
 
 #[test]
-fn tools_not_used_cannot_tell_when_the_record_cut_what_decides() {
+fn tools_not_used_is_unknown_when_the_record_is_truncated() {
     let unreadable = Payload::Unreadable {
         reason: "EOF at 1:5".to_owned(),
     };
@@ -209,7 +209,7 @@ fn tools_not_used_cannot_tell_when_the_record_cut_what_decides() {
     check_unknown(
         &Check::ToolsNotUsed(vec![with_x("a", 2)]),
         &made,
-        "`fs` `a` with {\"x\":2}: can't tell whether call #2 counts: its arguments could not be parsed as JSON: EOF at 1:5",
+        "`fs` `a` with {\"x\":2}: call #2 may match, but its arguments could not be parsed as JSON: EOF at 1:5",
         &[2],
     );
     check_fail(
@@ -324,7 +324,7 @@ fn skills_are_loaded_or_not_if_the_agent_tells() {
         &[4],
     );
     let silent = transcript(Vec::new());
-    let reason = "the agent does not tell which skills it loads";
+    let reason = "this agent does not report which skills it loads";
     check_unknown(
         &Check::SkillsLoaded(vec![skill("doc")]),
         &silent,

@@ -1,4 +1,4 @@
-//! Whether the arguments in a file of evals fit the schemas of a server's tools.
+//! Checks the arguments in an eval file against the schemas of a server's tools.
 
 use std::collections::HashMap;
 
@@ -10,21 +10,21 @@ use crate::excerpt::excerpt;
 use crate::hint::nearest_hint;
 use crate::problem::{Code, Problem, Problems, Severity};
 
-/// How many mistakes of one eval are told.
+/// The maximum number of reported mistakes per eval.
 const TOLD: usize = 10;
 
-/// Arguments that an eval names, and where they stand in it.
+/// The arguments in an eval, and their path.
 struct EvalArguments<'a> {
     tool: &'a str,
     arguments: &'a Map<String, Value>,
     path: &'static str,
-    /// Whether these are all arguments of a call, or only those that are looked at.
+    /// Whether these are all arguments of a call, or only those to compare.
     is_whole: bool,
 }
 
 impl EvalsFile {
-    /// Adds what the schemas of tools do not allow. An execution may send such arguments on purpose, so
-    /// it is warned of; an invocation that expects them of a model is wrong.
+    /// Adds arguments that the schemas of tools do not allow. An execution may send such arguments on purpose, so
+    /// that is a warning; an invocation that expects them is an error.
     pub fn check_arguments(&self, tools: &[Value], problems: &mut Problems) {
         let schemas: HashMap<&str, &Value> = tools
             .iter()
@@ -69,7 +69,7 @@ fn named_arguments<'a>(input: &'a Input, expected: &'a Expected) -> Option<EvalA
     }
 }
 
-/// Where arguments do not fit a schema, why, and what may have been meant.
+/// The path, message and hint for each argument that does not match a schema.
 fn misfits(schema: &Value, named: &EvalArguments<'_>) -> Vec<(String, String, Option<String>)> {
     let mut schema = schema.clone();
     if let (false, Some(keywords)) = (named.is_whole, schema.as_object_mut()) {
@@ -110,7 +110,7 @@ fn misfits(schema: &Value, named: &EvalArguments<'_>) -> Vec<(String, String, Op
     let arguments = Value::Object(named.arguments.clone());
     found.extend(validator.iter_errors(&arguments).map(|error| {
         let path = format!("{}{}", named.path, error.instance_path());
-        let message = format!("does not fit the schema of `{}`: {error}", named.tool);
+        let message = format!("does not match the schema of `{}`: {error}", named.tool);
         (path, excerpt(&message).into_owned(), None)
     }));
     found.truncate(TOLD);

@@ -253,7 +253,7 @@ fn ambiguous_json_is_unreadable_and_lone_surrogates_are_kept() {
     assert_eq!(written, r#"{"content":"\ud800"}"#);
     assert!(matches!(
         answer(1),
-        CallOutcome::Result(Payload::Unreadable { reason }) if reason.contains("`isError` appears twice")
+        CallOutcome::Result(Payload::Unreadable { reason }) if reason.contains("duplicate key `isError`")
     ));
     assert!(matches!(answer(2), CallOutcome::Error { code: 5, .. }));
     let CallRequest::Tool { name, arguments } = &folded.transcript.calls[3].request else {
@@ -261,7 +261,7 @@ fn ambiguous_json_is_unreadable_and_lone_surrogates_are_kept() {
     };
     assert_eq!(name, "d");
     assert!(
-        matches!(arguments, Payload::Unreadable { reason } if reason.contains("`x` appears twice"))
+        matches!(arguments, Payload::Unreadable { reason } if reason.contains("duplicate key `x`"))
     );
     assert_eq!(folded.transcript.unread, []);
 }

@@ -1,4 +1,4 @@
-//! Keywords that JSON Schema does not have: a validator ignores them, so a mistyped one checks nothing.
+//! Finds unknown JSON Schema keywords: validators ignore them, so a mistyped keyword checks nothing.
 
 use serde_json::Value;
 
@@ -80,7 +80,7 @@ const OTHERS: &[&str] = &[
     "writeOnly",
 ];
 
-/// The first keyword that no draft has. Those that start with `x-` are anybody's.
+/// The first keyword that no draft has. Keywords that start with `x-` are allowed.
 pub(super) fn unknown(schema: &Value) -> Option<MatcherError> {
     find(schema, &mut Vec::new())
 }
@@ -127,8 +127,8 @@ fn refused(name: &str, path: &[PathStep]) -> MatcherError {
     let known = SCHEMAS.iter().chain(TABLES).chain(OTHERS).copied();
     MatcherError {
         path: path.to_vec(),
-        message: format!("`{name}` is not a keyword of JSON Schema"),
+        message: format!("unknown JSON Schema keyword `{name}`"),
         hint: nearest_hint(name, known)
-            .or_else(|| Some("keywords of your own start with `x-`".to_owned())),
+            .or_else(|| Some("prefix custom keywords with `x-`".to_owned())),
     }
 }

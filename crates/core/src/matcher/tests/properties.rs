@@ -1,4 +1,4 @@
-//! What holds for every matcher.
+//! Properties of all matchers.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,15 +1,15 @@
-//! Whether the name of a calling method stands somewhere in a text, however it is written.
+//! Finds the names of calling methods in a text, in any encoding.
 //!
 //! Its main type is [`Methods`]. Escapes of all kinds are undone; control characters, NUL bytes (as
 //! UTF-16 has them) and bytes that are not UTF-8 are skipped, as lenient decoders do; overlong UTF-8
-//! is read. A text without these letters can't be a call for anybody.
+//! is read. A text without these letters can't be a call for any implementation.
 
 use crate::transcript::CallKind;
 
-/// Stands for everything that is no ASCII.
+/// Replaces every character outside ASCII.
 const OTHER: u8 = 0xff;
 
-/// Which calling methods are named in a text.
+/// The calling methods that a text names.
 #[derive(Debug)]
 pub(super) struct Methods {
     /// As readers see it that drop control characters after escapes are undone, or before.
@@ -44,7 +44,7 @@ impl Methods {
     }
 }
 
-/// The call that some implementation may understand by a method.
+/// The call for which some implementation may take a method.
 pub(super) fn meant(method: &str) -> Option<CallKind> {
     // Where strings end at a NUL, the rest of it does not count.
     let method = method.split('\0').next().unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn meant(method: &str) -> Option<CallKind> {
         .find(|kind| kind.method() == plain)
 }
 
-/// Whether the bytes are no text at all, such as a compressed body: nobody can tell what is in them.
+/// Whether the bytes are binary, such as a compressed body, with unknown content.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
     let wide = bytes
         .strip_prefix(b"\xff\xfe")
@@ -89,7 +89,7 @@ fn unescaped(decoded: &[u8]) -> Vec<u8> {
     })
 }
 
-/// What each part of the bytes stands for, if anything; each is told with its length.
+/// Decodes each part of the bytes. `part` returns its character, if any, and its length.
 fn each(bytes: &[u8], part: impl Fn(&[u8]) -> (Option<u8>, usize)) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -101,7 +101,7 @@ fn each(bytes: &[u8], part: impl Fn(&[u8]) -> (Option<u8>, usize)) -> Vec<u8> {
     out
 }
 
-/// What an escape stands for, if anything, and its length.
+/// The character of an escape, if any, and its length.
 fn escape(rest: &[u8]) -> (Option<u8>, usize) {
     match rest.get(1) {
         Some(b'u') if rest.get(2) == Some(&b'{') => {

@@ -1,4 +1,4 @@
-//! The parameters of a call, where implementations may disagree on what they say.
+//! The parameters of a call, if implementations may read them differently.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) struct CallParts {
     pub(crate) unclear_arguments: Option<String>,
 }
 
-/// What the parameters of a call name, if all implementations agree.
+/// The parts of a call's parameters on which all implementations agree.
 pub(crate) fn call_parts(kind: CallKind, params: Option<&RawValue>) -> CallParts {
     let Some(params) = params else {
         return CallParts {

@@ -2,8 +2,8 @@
 //!
 //! Its main type is [`Structure`]. It allows what does not change where values start and end: words
 //! such as `NaN`, keys that appear twice, raw control characters in strings, lone surrogates, commas
-//! too many or too few, several values in a row. Whatever else is wrong makes the structure a matter
-//! of opinion, and there is none.
+//! too many or too few, several values in a row. With any other mistake the structure is
+//! ambiguous, and there is no result.
 
 use serde_json::value::RawValue;
 
@@ -15,14 +15,14 @@ mod lexer;
 
 use self::lexer::{JsonToken, MessageLexer};
 
-/// How deep values are nested at most.
+/// The maximum depth of nested values.
 const MAX_DEPTH: usize = 100_000;
-/// How many messages there may be.
+/// The maximum number of messages.
 const MAX_MESSAGES: usize = 10_000;
-/// How many values of one key are told apart.
+/// The maximum number of values of one key that are distinguished.
 const MAX_VALUES: usize = 4;
 
-/// What a text is made of.
+/// The messages of a text.
 #[derive(Debug, Default)]
 pub(super) struct Structure {
     pub(super) messages: Vec<Candidate>,
@@ -43,7 +43,7 @@ pub(super) struct Candidate {
 #[derive(Debug, Default)]
 struct KeyValues {
     texts: Vec<String>,
-    /// Whether one of them can't be told.
+    /// Whether one of them is unclear.
     is_unclear: bool,
 }
 
@@ -91,7 +91,7 @@ impl Candidate {
     }
 }
 
-/// What a container is.
+/// The role of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ContainerRole {
     /// A list in which messages may stand.
@@ -121,7 +121,7 @@ enum MessageKey {
     Other,
 }
 
-/// The messages in a text; nothing if readers may disagree on where they start and end.
+/// The messages in a text; `None` if parsers may disagree on where they start and end.
 pub(super) fn read(bytes: &[u8]) -> Option<Structure> {
     let mut reader = StructureReader {
         structure: Structure::default(),
@@ -237,7 +237,7 @@ impl StructureReader {
         Some(())
     }
 
-    /// Where the next value stands; nothing where there can be none.
+    /// The position of the next value; `None` if no value is allowed.
     fn value_place(&mut self) -> Option<(ContainerRole, Option<MessageKey>)> {
         let Some(open) = self.open.last_mut() else {
             return Some((ContainerRole::Messages, None));
@@ -280,7 +280,7 @@ impl StructureReader {
     }
 }
 
-/// Which key it is; nothing if that is not clear where it matters.
+/// The key; `None` if it is unclear and matters.
 fn key(role: ContainerRole, token: &JsonToken<'_>) -> Option<MessageKey> {
     let known: &[(&str, MessageKey)] = match role {
         ContainerRole::Message => &[

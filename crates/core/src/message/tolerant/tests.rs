@@ -1,4 +1,4 @@
-//! What the tolerant reader finds, line by line.
+//! The findings of the tolerant reader, line by line.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The functions of templates: which there are, what they take, and what they give.
+//! The template functions, with the types of their arguments and results.
 
 use super::format::{self, FormatPart, FormatVerb};
 use super::{Comparison, Expr, ExprType, Function};
@@ -15,14 +15,14 @@ const UNSUPPORTED: [&str; 9] = [
     "range", "break", "continue", "define", "template", "block", "index", "slice", "call",
 ];
 
-/// What is wrong with a call, and what may help.
+/// The message and the hint for an invalid call.
 pub(super) type CallProblem = (String, Option<String>);
 
 fn wrong<T>(message: impl Into<String>) -> Result<T, CallProblem> {
     Err((message.into(), None))
 }
 
-/// A call of a function, and the type of what it gives.
+/// Checks a function call, and returns it with the type of its result.
 pub(super) fn call(
     name: &str,
     args: Vec<(Expr, ExprType)>,
@@ -37,7 +37,7 @@ pub(super) fn call(
         "js" => (Function::Js, ExprType::Text),
         "urlquery" => (Function::Urlquery, ExprType::Text),
         "len" if kinds == [ExprType::Text] => (Function::Len, ExprType::Number),
-        "len" => return wrong("`len` takes one text"),
+        "len" => return wrong("`len` takes one string"),
         "not" if count == 1 => (Function::Not, ExprType::Truth),
         "not" => return wrong("`not` takes one value"),
         "and" | "or" => {
@@ -67,12 +67,12 @@ pub(super) fn call(
 fn unknown(name: &str) -> CallProblem {
     if UNSUPPORTED.contains(&name) {
         let message = format!("`{name}` is not supported in the templates of agent files");
-        let hint = "they have `if`, `else`, `with`, `end`, pipes and functions such as `printf`";
+        let hint = "use `if`, `else`, `with`, `end`, pipes and functions such as `printf`";
         return (message, Some(hint.to_owned()));
     }
-    let message = format!("`{name}` is not a function of templates");
+    let message = format!("unknown template function `{name}`");
     let hint = if ["quote", "squote", "shellquote", "shellescape", "toJson"].contains(&name) {
-        Some("write `printf \"%q\"`, which hands the text over as one argument".to_owned())
+        Some("write `printf \"%q\"`, which passes the text as one argument".to_owned())
     } else {
         nearest_hint(name, FUNCTIONS)
     };
@@ -91,7 +91,7 @@ fn comparison(name: &str) -> Option<Comparison> {
     })
 }
 
-/// What is compared must be of one type, and only `eq` takes more than two.
+/// Checks that all values have the same type, and that only `eq` has more than two.
 fn comparable(name: &str, comparison: Comparison, kinds: &[ExprType]) -> Result<(), CallProblem> {
     if kinds.len() < 2 || (kinds.len() > 2 && comparison != Comparison::Equal) {
         return wrong(format!("`{name}` takes two values"));
@@ -106,23 +106,23 @@ fn comparable(name: &str, comparison: Comparison, kinds: &[ExprType]) -> Result<
     }
     let has_order = first != ExprType::Truth;
     if !has_order && !matches!(comparison, Comparison::Equal | Comparison::Unequal) {
-        return wrong(format!("`{name}` can't compare truth values"));
+        return wrong(format!("`{name}` can't compare booleans"));
     }
     Ok(())
 }
 
 fn printf(mut args: Vec<(Expr, ExprType)>) -> Result<(Expr, ExprType), CallProblem> {
     if args.is_empty() {
-        return wrong("`printf` takes a format");
+        return wrong("`printf` needs a format");
     }
     let values = args.split_off(1);
     let Some((Expr::Text(format), _)) = args.pop() else {
-        return wrong("the format of `printf` must be a text in the template");
+        return wrong("the format of `printf` must be a string literal");
     };
     let parts = match format::parse(&format) {
         Ok(parts) => parts,
         Err(verb) => {
-            let message = format!("`printf` has no verb `{verb}` here");
+            let message = format!("unsupported `printf` verb `{verb}`");
             let hint = "known: `%s`, `%q`, `%v`, `%d`, `%t`, `%%`";
             return Err((message, Some(hint.to_owned())));
         }
@@ -135,7 +135,7 @@ fn printf(mut args: Vec<(Expr, ExprType)>) -> Result<(Expr, ExprType), CallProbl
     if verbs.len() != values.len() {
         let (wanted, given) = (verbs.len(), values.len());
         return wrong(format!(
-            "the format of `printf` takes {wanted} values, and {given} are given"
+            "the format of `printf` takes {wanted} values, found {given}"
         ));
     }
     for (verb, (_, kind)) in verbs.iter().zip(&values) {

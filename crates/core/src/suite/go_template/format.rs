@@ -1,4 +1,4 @@
-//! The texts of templates: formats of `printf`, and the ways in which Go escapes a text.
+//! Formats of `printf`, and Go's ways to escape a text.
 
 use std::fmt::Write;
 
@@ -37,7 +37,7 @@ impl FormatVerb {
     }
 }
 
-/// Reads a format; an error is the verb that is not known.
+/// Parses a format. The error is an unsupported verb.
 pub(super) fn parse(format: &str) -> Result<Vec<FormatPart>, String> {
     let mut parts = Vec::new();
     let mut text = String::new();

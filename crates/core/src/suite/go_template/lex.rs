@@ -1,5 +1,5 @@
-//! Takes a template apart: text, and actions as lists of tokens. Blanks beside `{{-` and `-}}` are
-//! gone, and so are comments.
+//! Splits a template into text and actions, which are lists of tokens. Blanks beside `{{-` and `-}}`
+//! are removed, and so are comments.
 
 use super::TemplateFault;
 
@@ -13,7 +13,7 @@ pub(super) enum TemplateItem {
     },
 }
 
-/// A token, and the bytes it stands in.
+/// A token and its byte range.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LocatedToken {
     pub(super) token: TemplateToken,
@@ -86,7 +86,6 @@ fn blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
-/// Reads one action.
 struct TemplateLexer<'a> {
     text: &'a str,
     action: usize,
@@ -109,10 +108,10 @@ impl<'a> TemplateLexer<'a> {
     }
 
     fn unclosed(&self) -> TemplateFault {
-        self.fault(self.action, 2, "`{{` is never closed")
+        self.fault(self.action, 2, "unclosed `{{`")
     }
 
-    /// Takes a trim marker, which has a blank behind it.
+    /// Consumes a trim marker, which is followed by a blank.
     fn trims_left(&mut self) -> bool {
         let trims = self
             .rest()
@@ -181,7 +180,7 @@ impl<'a> TemplateLexer<'a> {
                 Some((text, _)) => {
                     Ok(self.take(text.len() + 2, TemplateToken::Text(text.to_owned())))
                 }
-                None => Err(self.fault(self.at, 1, "the text in backticks is never closed")),
+                None => Err(self.fault(self.at, 1, "unclosed string in backticks")),
             },
             c if c.is_ascii_digit()
                 || (c == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) =>
@@ -209,7 +208,7 @@ impl<'a> TemplateLexer<'a> {
         let len = name_len(&rest[1..]);
         let skipped = usize::from(of_root) + 1 + len;
         if rest[1 + len..].starts_with('.') {
-            let message = format!("`{}` has no fields of its own", &rest[..=len]);
+            let message = format!("`{}` has no fields", &rest[..=len]);
             return Err(self.fault(self.at, skipped + 1, message));
         }
         let name = rest[1..=len].to_owned();
@@ -225,7 +224,7 @@ impl<'a> TemplateLexer<'a> {
         let len = digits.map_or(rest.len(), |len| len + 1);
         let written = &rest[..len];
         let number = written.parse().map_err(|_| {
-            let message = format!("`{written}` is not a whole number");
+            let message = format!("`{written}` is not an integer");
             self.fault(self.at, len, message)
         })?;
         Ok(self.take(len, TemplateToken::Number(number)))
@@ -241,7 +240,7 @@ impl<'a> TemplateLexer<'a> {
                 '\n' => break,
                 '\\' => {
                     let Some((c, len)) = escape(&rest[at + 1..]) else {
-                        let message = "unknown escape in a text of the template";
+                        let message = "unknown escape sequence in a string";
                         return Err(self.fault(self.at + at, 1, message));
                     };
                     text.push(c);
@@ -253,11 +252,11 @@ impl<'a> TemplateLexer<'a> {
                 c => text.push(c),
             }
         }
-        Err(self.fault(self.at, 1, "the text in quotes is never closed"))
+        Err(self.fault(self.at, 1, "unclosed string in quotes"))
     }
 }
 
-/// The character that an escape stands for, and how many bytes it takes behind the backslash.
+/// The character of an escape, and its number of bytes after the backslash.
 fn escape(rest: &str) -> Option<(char, usize)> {
     let plain = match rest.chars().next()? {
         'a' => '\x07',

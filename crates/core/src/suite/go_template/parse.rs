@@ -1,14 +1,14 @@
-//! From tokens to a template whose types fit.
+//! Parses tokens to a template, and checks its types.
 
 use super::calls::call;
 use super::lex::{LocatedToken, TemplateItem, TemplateToken, items};
 use super::{Expr, ExprType, TemplateFault, TemplateNode};
 use crate::hint::{listed, nearest_hint};
 
-/// How deep braces, parentheses and conditions may be nested.
+/// The maximum depth of nested parentheses and conditions.
 const DEPTH: usize = 32;
 
-/// The nodes of a template, or all that is wrong with it.
+/// The nodes of a template, or all mistakes in it.
 pub(super) fn template(
     text: &str,
     fields: &'static [(&'static str, ExprType)],
@@ -22,7 +22,7 @@ pub(super) fn template(
     let parsed = match parser.list(None) {
         Ok((nodes, None)) => Ok(nodes),
         Ok((_, Some(end))) => {
-            let message = format!("`{}` without a condition before it", end.word());
+            let message = format!("`{}` without an `if` or `with` before it", end.word());
             Err(end.action.fault(message))
         }
         Err(fault) => Err(fault),
@@ -85,7 +85,7 @@ impl ActionTokens {
     }
 }
 
-/// What ends a list of nodes: `{{ end }}`, or `{{ else … }}` with what stands behind it.
+/// The end of a list of nodes: `{{ end }}`, or `{{ else … }}` with the rest of its action.
 struct BlockEnd {
     action: ActionTokens,
     is_else: bool,
@@ -100,13 +100,13 @@ impl BlockEnd {
 struct Parser {
     items: std::vec::IntoIter<TemplateItem>,
     fields: &'static [(&'static str, ExprType)],
-    /// Faults after which parsing goes on.
+    /// Faults after which parsing continues.
     faults: Vec<TemplateFault>,
     depth: usize,
 }
 
 impl Parser {
-    /// Nodes up to what ends them. `dot` is the type of the dot, where there is a `with`.
+    /// The nodes up to their end. `dot` is the type of `.` inside `with`.
     fn list(
         &mut self,
         dot: Option<ExprType>,
@@ -144,7 +144,7 @@ impl Parser {
         Ok((nodes, None))
     }
 
-    /// `if` or `with`, from behind its word to its end.
+    /// `if` or `with`, from after its keyword to its end.
     fn branch(
         &mut self,
         mut action: ActionTokens,
@@ -181,7 +181,7 @@ impl Parser {
         })
     }
 
-    /// What stands behind `else`, up to the `end` of the branch that was opened there.
+    /// The part after `else`, up to the `end` of its branch.
     fn otherwise(
         &mut self,
         mut action: ActionTokens,
@@ -263,7 +263,7 @@ impl Parser {
         }
         let value = self.operand(action, dot)?;
         if piped.is_some() {
-            return Err(action.fault("only a function can stand behind `|`"));
+            return Err(action.fault("only a function can follow `|`"));
         }
         Ok(value)
     }
@@ -274,7 +274,7 @@ impl Parser {
         dot: Option<ExprType>,
     ) -> Result<(Expr, ExprType), TemplateFault> {
         let Some(token) = action.next() else {
-            return Err(action.fault("a value is missing"));
+            return Err(action.fault("missing value"));
         };
         match token {
             TemplateToken::Field { name, of_root } => Ok(self.field(name, of_root, action, dot)),
@@ -304,14 +304,14 @@ impl Parser {
                 self.depth -= 1;
                 match action.next() {
                     Some(TemplateToken::Close) => Ok(value),
-                    _ => Err(action.fault("`(` is never closed")),
+                    _ => Err(action.fault("unclosed `(`")),
                 }
             }
-            TemplateToken::Pipe | TemplateToken::Close => Err(action.fault("a value is missing")),
+            TemplateToken::Pipe | TemplateToken::Close => Err(action.fault("missing value")),
         }
     }
 
-    /// A field. One that is not known is reported, and taken for a text.
+    /// A field. An unknown field is reported and treated as a string.
     fn field(
         &mut self,
         name: String,
@@ -321,7 +321,7 @@ impl Parser {
     ) -> (Expr, ExprType) {
         if let (Some(kind), false) = (dot, of_root) {
             let message = format!(
-                "`.{name}` is asked of a {} here, inside `with`",
+                "inside `with`, `.` is a {} without a field `{name}`",
                 kind.word()
             );
             let mut fault = action.fault(message);
@@ -331,7 +331,7 @@ impl Parser {
         let found = self.fields.iter().find(|(known, _)| *known == name);
         if found.is_none() {
             let dotted: Vec<String> = self.fields.iter().map(|(f, _)| format!(".{f}")).collect();
-            let mut fault = action.fault(format!("`.{name}` is not a field of this template"));
+            let mut fault = action.fault(format!("unknown template field `.{name}`"));
             fault.hint = nearest_hint(&format!(".{name}"), dotted.iter().map(String::as_str));
             self.faults.push(fault);
         }

@@ -1,10 +1,10 @@
-//! Where a mistake of a template stands in the file that the template is written in.
+//! Finds the place of a template's mistake in its file.
 
 use super::{GoTemplate, TemplateFault, TemplateUse};
 use crate::decode::Context;
 use crate::problem::{Code, Problem, Span};
 
-/// Reads a template of an agent file, and reports what is wrong with it at its own place.
+/// Parses a template of an agent file, and reports its mistakes at their places.
 pub(in crate::suite) fn template(
     text: &str,
     span: Span,

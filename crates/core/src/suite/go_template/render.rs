@@ -1,9 +1,9 @@
-//! What a template gives. Types were checked when it was parsed.
+//! Renders a template. Its types were checked when it was parsed.
 
 use super::format::{self, FormatPart, FormatVerb};
 use super::{Comparison, Expr, FieldValue, Function, RenderedPiece, TemplateNode, TextOrigin};
 
-/// The pieces that nodes give, if fields stand for this.
+/// Renders nodes with the values of `field`.
 pub(super) fn nodes(
     nodes: &[TemplateNode],
     field: &mut dyn FnMut(&str) -> FieldValue,

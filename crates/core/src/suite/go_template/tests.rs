@@ -113,19 +113,19 @@ fn fails(text: &str, at: &str, message: &str) {
 }
 
 #[test]
-fn mistakes_are_told_where_they_stand() {
-    fails(
-        "{{ .Promt }}",
-        ".Promt",
-        "`.Promt` is not a field of this template",
-    );
-    fails("x {{ .Prompt", "{{", "`{{` is never closed");
+fn mistakes_are_reported_at_their_places() {
+    fails("{{ .Promt }}", ".Promt", "unknown template field `.Promt`");
+    fails("x {{ .Prompt", "{{", "unclosed `{{`");
     fails("{{ if .Prompt }}x", "if", "`if` without an `end`");
-    fails("{{ end }}", "end", "`end` without a condition before it");
+    fails(
+        "{{ end }}",
+        "end",
+        "`end` without an `if` or `with` before it",
+    );
     fails(
         "{{ .Prompt | quote }}",
         "quote",
-        "`quote` is not a function of templates",
+        "unknown template function `quote`",
     );
     fails(
         "{{ range .Prompt }}{{ end }}",
@@ -140,56 +140,52 @@ fn mistakes_are_told_where_they_stand() {
     fails(
         "{{ printf .Prompt }}",
         "printf",
-        "the format of `printf` must be a text in the template",
+        "the format of `printf` must be a string literal",
     );
     fails(
         "{{ .Prompt | printf }}",
         "printf",
-        "the format of `printf` must be a text in the template",
+        "the format of `printf` must be a string literal",
     );
     fails(
         "{{ printf \"%x\" .Prompt }}",
         "printf",
-        "`printf` has no verb `%x` here",
+        "unsupported `printf` verb `%x`",
     );
     fails(
         "{{ printf \"%s\" }}",
         "printf",
-        "the format of `printf` takes 1 values, and 0 are given",
+        "the format of `printf` takes 1 values, found 0",
     );
     fails(
         "{{ printf \"%d\" .Prompt }}",
         "printf",
-        "`%d` does not take a text",
+        "`%d` does not take a string",
     );
     fails(
         "{{ if eq .Prompt 1 }}{{ end }}",
         "eq",
-        "`eq` can't compare a text with a number",
+        "`eq` can't compare a string with a number",
     );
     fails("{{ . }}", ".", "`.` alone is not a value");
-    fails("{{ }}", "{{", "a value is missing");
+    fails("{{ }}", "{{", "missing value");
     fails(
         "{{ .Prompt .Prompt }}",
         ".Prompt",
         "unexpected text at the end of an action",
     );
-    fails(
-        "{{ .Prompt.Name }}",
-        ".Prompt.",
-        "`.Prompt` has no fields of its own",
-    );
-    fails("{{ \"a }}", "\"", "the text in quotes is never closed");
-    fails("{{ (.Prompt }}", ".Prompt", "`(` is never closed");
+    fails("{{ .Prompt.Name }}", ".Prompt.", "`.Prompt` has no fields");
+    fails("{{ \"a }}", "\"", "unclosed string in quotes");
+    fails("{{ (.Prompt }}", ".Prompt", "unclosed `(`");
     fails(
         "{{ .Prompt | .Prompt }}",
         ".Prompt",
-        "only a function can stand behind `|`",
+        "only a function can follow `|`",
     );
     fails(
         "{{ with .Prompt }}{{ .Prompt }}{{ end }}",
         ".Prompt",
-        "`.Prompt` is asked of a text here, inside `with`",
+        "inside `with`, `.` is a string without a field `Prompt`",
     );
     fails("{{-.Prompt}}", "-", "unexpected `-` in a template");
     let deep = format!("{}x", "{{ if .Prompt }}".repeat(1000));

@@ -1,4 +1,4 @@
-//! Assertions that can't hold together, such as a tool that must be called and must not be.
+//! Finds assertions that contradict each other, such as a required tool that is also forbidden.
 
 use crate::check::{OrderKind, Times};
 use crate::decode::{Context, NonEmpty, OptionalNonEmpty};
@@ -28,7 +28,7 @@ fn entries<T>(list: &OptionalNonEmpty<NonEmpty<T>>) -> &[T] {
     list.as_ref().map_or(&[], |list| &list.0)
 }
 
-/// Assertions that ask for something, and those that may rule it out.
+/// Assertions that require calls, and assertions that may forbid them.
 struct Sides<'a> {
     asks: &'a AssertionsFile,
     rules_out: &'a AssertionsFile,
@@ -98,7 +98,7 @@ impl<'a> Sides<'a> {
             .report(span, Problem::error(Code::Conflict, message));
     }
 
-    /// Reports more calls that must be made than may be.
+    /// Reports if more calls are required than allowed.
     fn too_many(&self) {
         let Some(max) = self.rules_out.max_tool_calls.as_ref() else {
             return;
@@ -124,7 +124,7 @@ impl<'a> Sides<'a> {
         let needed = [most, any, calls].into_iter().flatten().max().unwrap_or(0);
         if needed > max.value {
             let message = format!(
-                "at most {} tool calls{task} are allowed, and the other assertions ask for {needed}",
+                "at most {} tool calls{task} are allowed, but the other assertions need {needed}",
                 max.value
             );
             self.cx
@@ -138,7 +138,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Whether the calls that an entry asks for are all forbidden.
+    /// Whether all calls that an entry requires are forbidden.
     fn forbids(&self, used: &ToolFile) -> bool {
         let asked = least(used);
         asked > 0
@@ -185,7 +185,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Reports what must be used, where one of `forbidden` covers it.
+    /// Reports a required entry if one of `forbidden` covers it.
     fn unless<'b>(
         &self,
         used: &NamedTarget<'_>,
@@ -198,7 +198,7 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// The fewest calls that an entry asks for.
+/// The minimum number of calls that an entry requires.
 fn least(tool: &ToolFile) -> u64 {
     let times = tool.times.as_ref().map(|times| Times {
         min: *times.min,
@@ -209,7 +209,7 @@ fn least(tool: &ToolFile) -> u64 {
     times.unwrap_or_default().least()
 }
 
-/// Whether what is forbidden asks for no more than what must be used.
+/// Whether the forbidden entry has no stricter conditions than the required one.
 fn is_laxer<T>(
     not: &OptionalNonEmpty<T>,
     used: &OptionalNonEmpty<T>,
@@ -222,7 +222,7 @@ fn is_laxer<T>(
     }
 }
 
-/// What an entry names, and where it stands.
+/// The name or pattern of an entry, and its place.
 struct NamedTarget<'a> {
     server: &'a str,
     name: Option<&'a str>,
@@ -231,7 +231,7 @@ struct NamedTarget<'a> {
 }
 
 impl NamedTarget<'_> {
-    /// Whether everything that another entry names is named here.
+    /// Whether this entry covers everything that another entry names.
     fn covers(&self, other: &NamedTarget<'_>) -> bool {
         if self.server != other.server {
             return false;

@@ -1,7 +1,7 @@
-//! Whether a text is what a step expects.
+//! Compares a text with the expectation of a step.
 //!
-//! Its main type is [`ContentExpectation`]: a [`ContentCheck`] whose templates are filled in. It looks at what was
-//! found and says what is not as it should be; to find nothing wrong is its only way to pass.
+//! Its main type is [`ContentExpectation`]: a [`ContentCheck`] whose templates are filled in. It returns
+//! all differences; it passes only if there are none.
 
 use serde_json::Value;
 
@@ -14,14 +14,14 @@ use crate::redact::Redactor;
 use crate::suite::step_file::JsonType;
 use crate::suite::template::TemplateValue;
 
-/// What a text must be.
+/// The expected content of a text.
 #[derive(Debug)]
 pub struct ContentExpectation {
     pattern: Option<Pattern>,
     fields: Vec<ExpectedField>,
 }
 
-/// What a field must be.
+/// The expected value of a field.
 #[derive(Debug)]
 struct ExpectedField {
     path: Vec<String>,
@@ -31,31 +31,30 @@ struct ExpectedField {
     exists: Option<bool>,
 }
 
-/// What a value must equal.
+/// The value to compare with.
 #[derive(Debug)]
 enum ExpectedValue {
     Plain(Value),
-    /// A string that templates were filled into: all it can be is text, whatever it was before.
+    /// A string with filled-in templates: it matches any value with the same text.
     Filled(String),
     Array(Vec<ExpectedValue>),
     Object(Vec<(String, ExpectedValue)>),
 }
 
-/// What was found.
+/// The content that was found.
 #[derive(Debug, Clone, Copy)]
 pub struct ObservedContent<'a> {
-    /// What it is called: `the body`.
+    /// The name for messages, such as `the body`.
     pub name: &'a str,
-    /// Its text.
     pub text: &'a str,
-    /// What it says as JSON, in the order in which fields are looked up. None, if it is no JSON.
+    /// Its JSON documents, in the order in which fields are looked up. Empty if it is not JSON.
     pub documents: &'a [Value],
-    /// What is not shown of it.
+    /// Removes secrets from messages.
     pub redactor: &'a Redactor,
 }
 
 impl ObservedContent<'_> {
-    /// Its text, for a message. To cut a secret first would leave a part of it.
+    /// Its text for a message. It is redacted before it is truncated, so that no part of a secret remains.
     fn excerpt(&self) -> String {
         if self.text.trim().is_empty() {
             return "it is empty".to_owned();
@@ -63,7 +62,7 @@ impl ObservedContent<'_> {
         format!("`{}`", excerpt(&self.redactor.text(self.text)))
     }
 
-    /// A value in it, for a message.
+    /// A redacted value for a message.
     fn redacted(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::from(self.redactor.text(text)),
@@ -106,7 +105,7 @@ impl ContentCheck {
 }
 
 impl ContentExpectation {
-    /// Everything that is not as it should be.
+    /// All differences from the expectation.
     pub fn failures(&self, found: ObservedContent<'_>) -> Vec<String> {
         let mut failures = Vec::new();
         if let Some(pattern) = &self.pattern
@@ -122,7 +121,7 @@ impl ContentExpectation {
         if found.documents.is_empty() && !self.fields.is_empty() {
             let text = found.excerpt();
             failures.push(format!(
-                "{} has no fields, since it is no JSON: {text}",
+                "{} is not JSON, so it has no fields: {text}",
                 found.name
             ));
             return failures;
@@ -144,20 +143,20 @@ impl ExpectedField {
                 || self.equals.is_some()
                 || self.kind.is_some()
                 || self.pattern.is_some();
-            let missing = || format!("`{name}` is not there{}", surroundings(found, &self.path));
+            let missing = || format!("`{name}` is missing{}", surroundings(found, &self.path));
             return is_wanted.then(missing).into_iter().collect();
         };
         let mut failures = Vec::new();
         if self.exists == Some(false) {
             let value = found.brief(value);
-            failures.push(format!("`{name}` should not be there, and is {value}"));
+            failures.push(format!("`{name}`: expected no value, found {value}"));
         }
         if let Some(kind) = self.kind
             && !is_of(value, kind)
         {
             let (kind, is, value) = (kind.word(), type_of(value), found.brief(value));
             failures.push(format!(
-                "`{name}` should be of type {kind}, and is {is}: {value}"
+                "`{name}`: expected type {kind}, found {is}: {value}"
             ));
         }
         if let Some(wanted) = &self.equals
@@ -165,7 +164,7 @@ impl ExpectedField {
         {
             let wanted = found.redacted(&wanted.value());
             let (wanted, value) = json::brief_pair(&wanted, &found.redacted(value));
-            failures.push(format!("`{name}` should be {wanted}, and is {value}"));
+            failures.push(format!("`{name}`: expected {wanted}, found {value}"));
         }
         if let Some(pattern) = &self.pattern
             && !fits(pattern, value)
@@ -175,13 +174,15 @@ impl ExpectedField {
                 _ => found.brief(value),
             };
             let pattern = pattern.as_str();
-            failures.push(format!("`{name}` should match `{pattern}`, and is {is}"));
+            failures.push(format!(
+                "`{name}`: expected a match of `{pattern}`, found {is}"
+            ));
         }
         failures
     }
 }
 
-/// Only texts match, and what is written like one.
+/// Whether a pattern matches a string, a number or a boolean.
 fn fits(pattern: &Pattern, value: &Value) -> bool {
     match value {
         Value::String(text) => pattern.is_match(text),
@@ -203,7 +204,7 @@ fn member<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
     }
 }
 
-/// How far a path leads in the first document, and what there is instead.
+/// The existing part of a path in the first document, and what it contains.
 fn surroundings(found: ObservedContent<'_>, path: &[String]) -> String {
     const NAMED: usize = 8;
     let Some(mut value) = found.documents.first() else {

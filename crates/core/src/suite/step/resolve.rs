@@ -1,7 +1,7 @@
-//! From written steps to resolved ones.
+//! Resolves the steps of a task file.
 //!
 //! Its main function is [`resolve_phases`]. Steps are resolved in the order in which they run,
-//! since a template may only refer to a step before it.
+//! because a template can only refer to earlier steps.
 
 mod templates;
 mod vacuous;
@@ -29,10 +29,10 @@ use crate::suite::step_file::{
 use crate::suite::template::{Reference, Template, TemplateValue};
 use crate::suite::variables::Environment;
 
-/// How long a script may take that says nothing of it.
+/// The default timeout of a script.
 const SCRIPT_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// What the aliases of a task stand for.
+/// The server or extension of an alias.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AliasTarget {
     /// A server of the suite.
@@ -41,17 +41,17 @@ pub enum AliasTarget {
     Extension(String),
 }
 
-/// What steps are resolved against.
+/// The context in which steps are resolved.
 pub struct StepScope<'a> {
-    /// The file that the steps stand in.
+    /// The file that contains the steps.
     pub cx: &'a Context<'a>,
-    /// Where that file came from.
+    /// The origin of that file.
     pub origin: &'a FileOrigin,
     /// The environment that templates see.
     pub env: &'a Environment,
-    /// What the aliases stand for.
+    /// The aliases of the task.
     pub providers: &'a BTreeMap<String, AliasTarget>,
-    /// Whether the suite has a judge; unknown when a task is looked at by itself.
+    /// Whether the suite has a judge; unknown if the task is checked without a suite.
     pub has_judge: Option<bool>,
 }
 
@@ -74,7 +74,7 @@ pub fn resolve_phases(
             let action = one.resolve(file);
             if !ids.insert(id.clone()) {
                 let span = file.id.as_ref().map_or(file.kind.span, |id| id.span);
-                let message = format!("the step id `{id}` is used twice");
+                let message = format!("duplicate step id `{id}`");
                 scope
                     .cx
                     .report(span, Problem::error(Code::Conflict, message));
@@ -93,7 +93,7 @@ pub fn resolve_phases(
     })
 }
 
-/// Resolves the text of a prompt, which may name what the steps of the setup give.
+/// Resolves the text of a prompt, which may refer to outputs of setup steps.
 pub fn resolve_prompt(
     text: &str,
     span: Span,
@@ -112,7 +112,7 @@ pub fn resolve_prompt(
     };
     let template = prompt.template(text, span)?;
     if template.references().any(|r| *r == Reference::AgentPrompt) {
-        let message = "`{agent.prompt}` is the prompt itself";
+        let message = "the prompt can't contain itself (`{agent.prompt}`)";
         prompt.report(span, Problem::error(Code::Reference, message));
     }
     Some(template)
@@ -125,7 +125,7 @@ fn step_id(file: &StepFile, phase: StepPhase, index: usize) -> String {
     }
 }
 
-/// One step on its way to being resolved.
+/// The step that is being resolved.
 struct OneStep<'a> {
     scope: &'a StepScope<'a>,
     phase: StepPhase,
@@ -165,7 +165,7 @@ impl OneStep<'_> {
         let span = file.inline.as_ref().map(|text| text.span);
         let span = span.or(file.file.as_ref().map(|path| path.span));
         self.can_fail(&source, span.unwrap_or_default())?;
-        let message = "a script that may fail verifies nothing";
+        let message = "with `continueOnError`, this script checks nothing";
         let span = file
             .continue_on_error
             .as_ref()
@@ -205,7 +205,7 @@ impl OneStep<'_> {
             let code = u16::try_from(status.value).ok();
             let code = code.filter(|code| (100..600).contains(code));
             if code.is_none() {
-                let message = format!("`{}` is not an HTTP status", status.value);
+                let message = format!("invalid HTTP status `{}`", status.value);
                 self.report(status.span, Problem::error(Code::Value, message));
             }
             code
@@ -228,11 +228,11 @@ impl OneStep<'_> {
             && !literal.starts_with("http://")
             && !literal.starts_with("https://")
         {
-            let message = format!("`{literal}` is not an HTTP address");
+            let message = format!("invalid URL `{literal}`");
             let problem = Problem::error(Code::Value, message);
             self.report(
                 file.url.span,
-                problem.hint("it starts with `http://` or `https://`"),
+                problem.hint("write a URL that starts with `http://` or `https://`"),
             );
         }
         Some(HttpStep {
@@ -256,7 +256,7 @@ impl OneStep<'_> {
         };
         let method = written.value.to_ascii_uppercase();
         if !METHODS.contains(&&*method) {
-            let message = format!("`{}` is not an HTTP method", written.value);
+            let message = format!("unknown HTTP method `{}`", written.value);
             let problem = Problem::error(Code::Value, message);
             self.report(
                 written.span,
@@ -268,11 +268,11 @@ impl OneStep<'_> {
 
     fn judge(&self, file: &JudgeStepFile, span: Span) -> Option<Judgement> {
         if self.phase != StepPhase::Grade {
-            let message = "`llmJudge` can only verify";
+            let message = "`llmJudge` works only in `verify`";
             let problem = Problem::error(Code::Conflict, message);
             self.report(
                 span,
-                problem.hint("it judges the agent's answer; move it to `verify`"),
+                problem.hint("move it to `verify`: it judges the agent's answer"),
             );
         }
         require_judge(self.scope.has_judge, span, self.scope.cx);
@@ -285,15 +285,15 @@ impl OneStep<'_> {
 
     fn criterion(&self, text: &WithSpan<LooseText>) -> Option<Template> {
         if text.value.0.trim().is_empty() {
-            let message = "the judge has nothing to look for";
+            let message = "the judge's criterion is empty";
             self.report(text.span, Problem::error(Code::Vacuous, message));
             return None;
         }
         let criterion = self.template(&text.value.0, text.span)?;
         if is_only_the_answer(&criterion) {
-            let message = "the answer always holds what it holds, so the judge can't fail it";
+            let message = "the criterion is the answer itself, so the judge always passes it";
             let problem = Problem::error(Code::Vacuous, message);
-            let hint = "write what the answer must say; the judge is shown the answer by itself";
+            let hint = "write what the answer must say; the judge sees the answer anyway";
             self.report(text.span, problem.hint(hint));
         }
         Some(criterion)
@@ -334,10 +334,10 @@ impl OneStep<'_> {
                 args: self.value(value)?,
             }),
             None => {
-                let message = format!("nothing is called `{alias}` in this task");
+                let message = format!("unknown server or extension `{alias}` in this task");
                 let known = self.scope.providers.keys().map(String::as_str);
                 let hint = nearest_hint(alias, known)
-                    .unwrap_or_else(|| "name the server or extension under `requires`".to_owned());
+                    .unwrap_or_else(|| "add the server or extension to `requires`".to_owned());
                 self.report(span, Problem::error(Code::Reference, message).hint(hint));
                 None
             }
@@ -360,11 +360,11 @@ impl OneStep<'_> {
             && let Some(Ok(literal)) = template.as_literal().map(Pattern::compile)
             && literal.matches_every_text()
         {
-            let message = format!("every text matches `{}`", written.value);
+            let message = format!("`{}` matches every string", written.value);
             let problem = Problem::error(Code::Vacuous, message);
             self.report(
                 written.span,
-                problem.hint("use `.+` for any text but an empty one"),
+                problem.hint("use `.+` to require a non-empty string"),
             );
         }
         let fields = file.fields.as_ref().map_or(&[][..], |fields| &fields.0);
@@ -382,7 +382,7 @@ impl OneStep<'_> {
             file.exists.is_some(),
         ];
         if !tests.contains(&true) {
-            let message = format!("nothing is asked of the field `{}`", file.path.value);
+            let message = format!("the field `{}` has no condition", file.path.value);
             let problem = Problem::error(Code::Vacuous, message);
             self.report(
                 file.path.span,
@@ -404,7 +404,7 @@ impl OneStep<'_> {
         let parts: Vec<String> = dotted.split('.').map(str::to_owned).collect();
         let skip = usize::from(written.value.starts_with('['));
         if parts.iter().skip(skip).any(String::is_empty) {
-            let message = format!("`{}` is not a path", written.value);
+            let message = format!("invalid path `{}`", written.value);
             let problem = Problem::error(Code::Value, message);
             self.report(
                 written.span,
@@ -415,7 +415,7 @@ impl OneStep<'_> {
     }
 }
 
-/// A file that a step or prompt names, which must be there.
+/// Resolves the path of a file that must exist.
 pub(crate) fn resolve_file(
     written: &WithSpan<String>,
     origin: &FileOrigin,
@@ -442,7 +442,7 @@ pub(crate) fn resolve_file(
     Some(path)
 }
 
-/// A judge step without a judge would have to guess.
+/// Reports a judge step in a suite without a judge.
 fn require_judge(has_judge: Option<bool>, span: Span, cx: &Context<'_>) {
     if has_judge == Some(false) {
         let message = "the suite has no judge for this step";

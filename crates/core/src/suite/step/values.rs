@@ -1,6 +1,6 @@
-//! What templates stand for in one trial.
+//! The values of templates in one trial.
 //!
-//! Its main type is [`TemplateValues`]. It only holds values: whoever runs the trial says what they are.
+//! Its main type is [`TemplateValues`]. It only holds values; the runner of the trial sets them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::hint::nearest_hint;
 use crate::pattern::{Pattern, PatternError};
 use crate::suite::template::{Reference, Template, TemplatePart, TemplateValue};
 
-/// What templates stand for in one trial, as far as it has come.
+/// The values of templates in one trial, as far as they are known.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateValues {
-    /// What the agent is asked, once that is known: it may name what setup steps give.
+    /// The prompt, once it is known: it may contain outputs of setup steps.
     pub agent_prompt: Option<String>,
-    /// The agent's final answer, once there is one.
+    /// The agent's final answer, if there is one.
     pub agent_output: Option<String>,
     /// Eight lower-case letters and digits.
     pub random_id: String,
     /// A free port, if one was found.
     pub random_port: Option<u16>,
-    /// The environment, without what steps do not get.
+    /// The environment of steps, without API keys.
     pub env: BTreeMap<String, String>,
-    /// By id and by type. Bodies of responses are among them, so both names share one.
+    /// The outputs of steps, by id and by type. Both names share one value, since outputs can be large.
     outputs: BTreeMap<String, Arc<BTreeMap<String, String>>>,
 }
 
@@ -33,27 +33,27 @@ pub struct TemplateValues {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
     /// The agent has not answered.
-    #[error("`{{agent.output}}` is not known: the agent gave no answer")]
+    #[error("`{{agent.output}}` is not available: the agent gave no answer")]
     NoAnswer,
     /// The prompt has not been filled in.
     #[error(
-        "`{{agent.prompt}}` is not known before the setup is done: the prompt names what its steps give"
+        "`{{agent.prompt}}` is not available before setup ends: the prompt uses outputs of setup steps"
     )]
     NoPrompt,
     /// No port was free.
-    #[error("`{{random.port}}` is not known: no port is free")]
+    #[error("`{{random.port}}` is not available: no port is free")]
     NoPort,
     /// An environment variable that steps do not have.
     #[error(
-        "the environment variable `{0}` is not set, or is a model's key, which steps do not get"
+        "the environment variable `{0}` is not set, or it is a model's API key, which steps do not get"
     )]
     NoVariable(String),
     /// A step that has not run.
-    #[error("`{{steps.{step}.{output}}}` is not known: no step `{step}` has run")]
+    #[error("`{{steps.{step}.{output}}}` is not available: no step `{step}` has run")]
     NoStep {
         /// The step's type or id.
         step: String,
-        /// Which of its outputs.
+        /// The name of the output.
         output: String,
     },
     /// An output that a step did not give.
@@ -61,30 +61,28 @@ pub enum FillError {
     NoOutput {
         /// The step's type or id.
         step: String,
-        /// Which of its outputs.
+        /// The name of the output.
         output: String,
-        /// What it gave.
         known: Vec<String>,
-        /// What may have been meant.
+        /// A suggestion for the user.
         hint: Option<String>,
     },
-    /// A pattern that matches anything once it is filled in.
-    #[error("every text matches the pattern `{0}`, now that its templates are filled in")]
+    /// A pattern that matches every string after its templates are filled in.
+    #[error("the pattern `{0}` matches every string after template expansion")]
     EveryText(String),
-    /// A pattern that is none once it is filled in.
-    #[error("`{pattern}` is not a regular expression: {source}")]
+    /// A pattern that is invalid after its templates are filled in.
+    #[error("invalid regular expression `{pattern}`: {source}")]
     Pattern {
         /// The pattern, filled in.
         pattern: String,
-        /// What is wrong with it.
         source: PatternError,
     },
 }
 
 fn known_part(known: &[String], hint: Option<&str>) -> String {
     let list = match known {
-        [] => "; it gave none".to_owned(),
-        known => format!("; it gave `{}`", known.join("`, `")),
+        [] => "; it has no outputs".to_owned(),
+        known => format!("; its outputs are `{}`", known.join("`, `")),
     };
     match hint {
         Some(hint) => format!("{list}; {hint}"),
@@ -93,7 +91,7 @@ fn known_part(known: &[String], hint: Option<&str>) -> String {
 }
 
 impl TemplateValues {
-    /// Adds what a step gave, under its id and its type. The latest step of a name counts.
+    /// Adds the outputs of a step under its id and its type. The latest step of a name counts.
     pub fn add_outputs(&mut self, id: &str, kind: &str, outputs: BTreeMap<String, String>) {
         let outputs = Arc::new(outputs);
         self.outputs.insert(kind.to_owned(), outputs.clone());
@@ -110,7 +108,7 @@ impl TemplateValues {
         value.fill(&mut |template| self.fill(template))
     }
 
-    /// A pattern, in which what templates stand for is literal text.
+    /// A pattern with the values of its templates as literal text.
     pub fn fill_pattern(&self, pattern: &PatternTemplate) -> Result<Pattern, FillError> {
         let pattern = self.fill_with(&pattern.0, &|value| Pattern::escape(&value))?;
         match Pattern::compile(&pattern) {
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_said() {
+    fn missing_values_are_reported() {
         let check = |text: &str, expected: &str| {
             let empty = TemplateValues {
                 agent_output: None,
@@ -224,23 +222,23 @@ mod tests {
         };
         check(
             "{agent.output}",
-            "`{agent.output}` is not known: the agent gave no answer",
+            "`{agent.output}` is not available: the agent gave no answer",
         );
         check(
             "{random.port}",
-            "`{random.port}` is not known: no port is free",
+            "`{random.port}` is not available: no port is free",
         );
         check(
             "{env.TOKEN}",
-            "the environment variable `TOKEN` is not set, or is a model's key, which steps do not get",
+            "the environment variable `TOKEN` is not set, or it is a model's API key, which steps do not get",
         );
         check(
             "{steps.third.x}",
-            "`{steps.third.x}` is not known: no step `third` has run",
+            "`{steps.third.x}` is not available: no step `third` has run",
         );
         check(
             "{steps.first.stdou}",
-            "the step `first` has no output `stdou`; it gave `stdout`; did you mean `stdout`?",
+            "the step `first` has no output `stdou`; its outputs are `stdout`; did you mean `stdout`?",
         );
     }
 
@@ -261,10 +259,10 @@ mod tests {
         };
         let pattern = PatternTemplate(template("{agent.output}"));
         let error = empty.fill_pattern(&pattern).unwrap_err();
-        assert!(error.to_string().starts_with("every text matches"));
+        assert!(error.to_string().contains("matches every string"));
 
         let broken = PatternTemplate(template("({agent.output}"));
         let error = values().fill_pattern(&broken).unwrap_err();
-        assert!(error.to_string().contains("is not a regular expression"));
+        assert!(error.to_string().contains("invalid regular expression"));
     }
 }

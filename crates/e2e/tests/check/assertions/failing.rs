@@ -26,27 +26,27 @@ fn used() -> Vec<Row> {
         row(
             "work",
             json!({"toolsUsed": [tool("add", json!({"arguments": {"a": 2, "b": 4}}))]}),
-            r#"`fixture` `add` with {"a":2,"b":4}: no call fits; nearest is call #2: `arguments.b`: expected 4, found 3"#,
+            r#"`fixture` `add` with {"a":2,"b":4}: no call matches; nearest is call #2: `arguments.b`: expected 4, found 3"#,
         ),
         row(
             "work",
             json!({"toolsUsed": [tool("add", json!({"result": {"structuredContent": {"sum": 6}}}))]}),
-            "no call fits; nearest is call #2: `result.structuredContent.sum`: expected 6, found 5",
+            "no call matches; nearest is call #2: `result.structuredContent.sum`: expected 6, found 5",
         ),
         row(
             "work",
             json!({"toolsUsed": [tool("fail", json!({"isError": false}))]}),
-            "`fixture` `fail` ending without an error: no call fits; nearest is call #3: ended in an error",
+            "`fixture` `fail` ending without an error: no call matches; nearest is call #3: ended in an error",
         ),
         row(
             "work",
             json!({"toolsUsed": [tool("add", json!({"isError": true}))]}),
-            "`fixture` `add` ending in an error: no call fits; nearest is call #2: ended without an error",
+            "`fixture` `add` ending in an error: no call matches; nearest is call #2: ended without an error",
         ),
         row(
             "work",
             json!({"toolsUsed": [tool("sleep", json!({"maxDuration": "20ms"}))]}),
-            "`fixture` `sleep` within 20ms: no call fits; nearest is call #7: took ",
+            "`fixture` `sleep` within 20ms: no call matches; nearest is call #7: took ",
         ),
         row(
             "work",
@@ -62,7 +62,7 @@ fn used() -> Vec<Row> {
         row(
             "huge",
             json!({"toolsUsed": [tool("big", json!({"arguments": {"bytes": 1}, "result": {}}))]}),
-            "no call fits; nearest is call #1: `arguments.bytes`: expected 1, found 34000000",
+            "no call matches; nearest is call #1: `arguments.bytes`: expected 1, found 34000000",
         ),
     ]
 }
@@ -88,7 +88,7 @@ fn any_or_none() -> Vec<Row> {
         row(
             "work",
             json!({"toolsNotUsed": [tool("echo", json!({"times": {"min": 2}}))]}),
-            "`fixture` `echo`: at least 2 calls must not be, found 2 (#1, #6)",
+            "`fixture` `echo`: at least 2 calls forbidden, found 2 (#1, #6)",
         ),
     ]
 }
@@ -153,12 +153,12 @@ fn ordered() -> Vec<Row> {
         row(
             "work",
             calls("contains", &[plain("add"), plain("add")]),
-            "expected call 2 (`fixture` `add`): call #2 fits, but is expected call 1",
+            "expected call 2 (`fixture` `add`): call #2 matches, but is already assigned to expected call 1",
         ),
         row(
             "work",
             calls("inOrder", &[plain("sleep"), plain("add")]),
-            "call #2 fits, but not in this place",
+            "call #2 matches, but not at this position",
         ),
         row(
             "work",

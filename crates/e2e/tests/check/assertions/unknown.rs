@@ -10,7 +10,7 @@ use super::{all, calls, plain, row, run, told, tool};
 #[test]
 fn each_is_unknown_where_the_record_does_not_tell() {
     let cut = "truncated in the record";
-    let silent = "the agent does not tell which skills it loads";
+    let silent = "this agent does not report which skills it loads";
     let result = || tool("big", json!({"result": {"content": {"$type": "array"}}}));
     let no_error = || tool("big", json!({"isError": false}));
     let rows = [
@@ -19,7 +19,7 @@ fn each_is_unknown_where_the_record_does_not_tell() {
         row(
             "huge",
             json!({"toolsUsed": [tool("big", json!({"maxDuration": "1m"}))]}),
-            "can't tell whether call #1 counts: its duration was not measured",
+            "call #1 may match, but its duration was not measured",
         ),
         row(
             "huge",

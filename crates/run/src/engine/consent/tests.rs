@@ -35,13 +35,13 @@ fn e7_e30_consent_holds_for_what_was_shown_and_nothing_else() {
     other.server.written = "rm -rf".to_owned();
     check(
         other,
-        "`library` changed since you gave consent:\n  the server was `server` and is `rm -rf`",
+        "`library` changed since you gave consent:\n  the server changed from `server` to `rm -rf`",
     );
     let mut stranger = offer(&[], &[]);
     stranger.server.name = "stranger".to_owned();
     check(
         stranger,
-        "`stranger` changed since you gave consent:\n  the server was `` and is `server`",
+        "`stranger` changed since you gave consent:\n  the server changed from `` to `server`",
     );
 }
 

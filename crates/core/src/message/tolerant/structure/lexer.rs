@@ -37,10 +37,10 @@ impl<'a> MessageLexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next token, or the end; nothing if readers may disagree on what comes next.
+    /// The next token, or the end; `None` if parsers may disagree on what comes next.
     #[expect(
         clippy::option_option,
-        reason = "the end is not the same as a token that can't be told"
+        reason = "the end differs from an ambiguous token"
     )]
     pub(super) fn next(&mut self) -> Option<Option<JsonToken<'a>>> {
         let rest = &self.text[self.at..];
@@ -75,7 +75,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_' | b'$')
 }
 
-/// The length of a string that all readers end at the same place.
+/// The length of a string, if all parsers end it at the same place.
 fn string_length(rest: &str) -> Option<usize> {
     let mut characters = rest.char_indices().skip(1);
     while let Some((at, character)) = characters.next() {
@@ -109,7 +109,7 @@ fn string_length(rest: &str) -> Option<usize> {
     None
 }
 
-/// What a string says; nothing if it holds half of a surrogate pair.
+/// The content of a string; `None` if it contains half of a surrogate pair.
 pub(super) fn decode(token: &str) -> Option<String> {
     let inside = token.strip_prefix('"')?.strip_suffix('"')?;
     if !inside.contains('\\') {

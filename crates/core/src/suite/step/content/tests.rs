@@ -92,19 +92,19 @@ fn a_field_is_found_by_its_path() {
     check_field(exists("count.x", false), &[]);
     check_field(
         exists("user.mail", true),
-        &["`user.mail` is not there: `user` has name, tags"],
+        &["`user.mail` is missing: `user` has name, tags"],
     );
     check_field(
         exists("user.tags.2", true),
-        &["`user.tags.2` is not there: `user.tags` is a list of 2"],
+        &["`user.tags.2` is missing: `user.tags` is a list of 2"],
     );
     check_field(
         exists("on.off", true),
-        &["`on.off` is not there: `on` is true"],
+        &["`on.off` is missing: `on` is true"],
     );
     check_field(
         exists("user.name", false),
-        &[r#"`user.name` should not be there, and is "ann""#],
+        &[r#"`user.name`: expected no value, found "ann""#],
     );
 }
 
@@ -115,20 +115,20 @@ fn a_field_equals_a_value() {
     check_field(equals("user.tags.1.b", &Value::Null), &[]);
     check_field(
         equals("big", &json!(9_007_199_254_740_992_u64)),
-        &["`big` should be 9007199254740992, and is 9007199254740993"],
+        &["`big`: expected 9007199254740992, found 9007199254740993"],
     );
     check_field(
         equals("user.name", &json!("bob")),
-        &[r#"`user.name` should be "bob", and is "ann""#],
+        &[r#"`user.name`: expected "bob", found "ann""#],
     );
     // A text that is written as such is a text.
     check_field(
         equals("count", &json!("3")),
-        &[r#"`count` should be "3", and is 3.0"#],
+        &[r#"`count`: expected "3", found 3.0"#],
     );
     check_field(
         equals("user.mail", &json!("x")),
-        &["`user.mail` is not there: `user` has name, tags"],
+        &["`user.mail` is missing: `user` has name, tags"],
     );
 }
 
@@ -146,11 +146,11 @@ fn what_a_template_gave_equals_a_text_or_what_it_stands_for() {
     );
     check_field(
         equals("half", &json!("{steps.made.count}")),
-        &[r#"`half` should be "3", and is 0.5"#],
+        &[r#"`half`: expected "3", found 0.5"#],
     );
     check_field(
         equals("user.name", &json!("{steps.made.name}!")),
-        &[r#"`user.name` should be "ann!", and is "ann""#],
+        &[r#"`user.name`: expected "ann!", found "ann""#],
     );
 }
 
@@ -166,11 +166,11 @@ fn a_field_is_of_a_type() {
     check_field(of_type("count", JsonType::Integer), &[]);
     check_field(
         of_type("half", JsonType::Integer),
-        &["`half` should be of type integer, and is a number: 0.5"],
+        &["`half`: expected type integer, found a number: 0.5"],
     );
     check_field(
         of_type("user.name", JsonType::Number),
-        &[r#"`user.name` should be of type number, and is a string: "ann""#],
+        &[r#"`user.name`: expected type number, found a string: "ann""#],
     );
 }
 
@@ -182,20 +182,20 @@ fn a_field_matches_a_pattern() {
     check_field(matches("user.name", "^{steps.made.name}$"), &[]);
     check_field(
         matches("user.name", "^b"),
-        &[r#"`user.name` should match `^b`, and is "ann""#],
+        &[r#"`user.name`: expected a match of `^b`, found "ann""#],
     );
     check_field(
         matches("user.tags", "a"),
-        &["`user.tags` should match `a`, and is an array"],
+        &["`user.tags`: expected a match of `a`, found an array"],
     );
     check_field(
         matches("user.tags.1.b", "null"),
-        &["`user.tags.1.b` should match `null`, and is null"],
+        &["`user.tags.1.b`: expected a match of `null`, found null"],
     );
 }
 
 #[test]
-fn all_that_is_wrong_is_said() {
+fn all_differences_are_reported() {
     let content = ContentCheck {
         pattern: Some(pattern("^none$")),
         fields: vec![
@@ -213,7 +213,7 @@ fn all_that_is_wrong_is_said() {
         failures(&content, " "),
         [
             "the body does not match `^none$`: it is empty",
-            "the body has no fields, since it is no JSON: it is empty",
+            "the body is not JSON, so it has no fields: it is empty",
         ]
     );
     let plain = ContentCheck {

@@ -1,4 +1,4 @@
-//! The strings of a step: templates, and what they may refer to.
+//! Resolves the templates of a step, and checks their references.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl OneStep<'_> {
         if let Some(literal) = template.as_literal()
             && let Err(error) = Pattern::compile(literal)
         {
-            let message = format!("`{literal}` is not a regular expression: {error}");
+            let message = format!("invalid regular expression `{literal}`: {error}");
             self.report(written.span, Problem::error(Code::Value, message));
             return None;
         }
@@ -58,7 +58,7 @@ impl OneStep<'_> {
         }
     }
 
-    /// Reads a value whose strings are templates; what is wrong is reported where it stands.
+    /// Parses a value whose strings are templates, and reports each mistake at its place.
     pub(super) fn value(&self, node: &Node) -> Option<TemplateValue> {
         match &node.data {
             NodeValue::String(text) => self.template(text, node.span).map(TemplateValue::String),
@@ -79,7 +79,7 @@ impl OneStep<'_> {
     fn check_reference(&self, reference: &Reference, span: Span) {
         match reference {
             Reference::AgentOutput if self.phase == StepPhase::Setup => {
-                let message = "`{agent.output}` is not known before the agent has worked";
+                let message = "`{agent.output}` is not available before the agent runs";
                 self.report(span, Problem::error(Code::Reference, message));
             }
             Reference::Env(name) if !self.scope.env.contains_key(name) => {
@@ -87,7 +87,7 @@ impl OneStep<'_> {
                 self.report(span, Problem::warning(Code::UnsetVariable, message));
             }
             Reference::Step { step, .. } if !self.known.contains(step) => {
-                let message = format!("no earlier step is called `{step}`");
+                let message = format!("no earlier step has the id or type `{step}`");
                 let known = self.known.iter().map(String::as_str);
                 self.report(
                     span,

@@ -1,4 +1,4 @@
-//! What would prove nothing: scripts and criteria that can't fail, and arguments that are not read.
+//! Finds checks that prove nothing: scripts and criteria that can't fail, and ignored arguments.
 
 use super::OneStep;
 use crate::decode::Decode;
@@ -12,7 +12,7 @@ use crate::suite::step_file::ServerToolFile;
 use crate::suite::template::{Reference, Template, TemplatePart};
 
 impl OneStep<'_> {
-    /// Reports a verification whose script can't fail. One that says so in plain words is left out.
+    /// Reports a verification whose script can't fail. A script such as `exit 0` is skipped.
     pub(super) fn can_fail(&self, source: &ScriptSource, span: Span) -> Option<()> {
         if self.phase != StepPhase::Grade {
             return Some(());
@@ -28,22 +28,22 @@ impl OneStep<'_> {
         let problem = match ScriptText::of(&text) {
             ScriptText::Acts => return Some(()),
             ScriptText::OnlyComments => {
-                let message = "the script holds only comments, so it can't fail";
+                let message = "the script contains only comments, so it can't fail";
                 Problem::error(Code::Vacuous, message)
             }
             ScriptText::AlwaysPasses => {
-                let message = "the script always passes, so it is left out of the verification";
+                let message = "the script always passes, so Proctor skips it";
                 Problem::warning(Code::Vacuous, message)
             }
         };
         self.report(
             span,
-            problem.hint("let it exit with another code than 0 if the task failed"),
+            problem.hint("exit with a non-zero code if the task failed"),
         );
         None
     }
 
-    /// Refuses arguments that stand where `args` belongs: the tool would be called without them.
+    /// Refuses arguments that are not under `args`: the tool would be called without them.
     pub(super) fn direct_arguments(&self, tool: &str, value: &Node) -> Option<()> {
         let NodeValue::Mapping(entries) = &value.data else {
             return Some(());
@@ -66,14 +66,14 @@ impl OneStep<'_> {
     }
 }
 
-/// What a script's text says about whether it can fail.
+/// Whether the text of a script can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScriptText {
-    /// It does something.
+    /// It contains commands that may fail.
     Acts,
     /// Blank lines and comments, perhaps below a `#!` line.
     OnlyComments,
-    /// Besides comments only what always succeeds, such as `exit 0`.
+    /// Besides comments, only commands that always succeed, such as `exit 0`.
     AlwaysPasses,
 }
 
@@ -107,14 +107,14 @@ impl ScriptText {
     }
 }
 
-/// Whether a line of a shell script does nothing but succeed.
+/// Whether a line of a shell script always succeeds.
 fn always_succeeds(line: &str) -> bool {
     let line = line.split(" #").next().unwrap_or(line).trim();
     let mut statements = line.split(';').map(str::trim);
     statements.all(|one| matches!(one, "" | "true" | ":" | "exit" | "exit 0" | "return 0"))
 }
 
-/// Whether a criterion asks whether the answer has what the answer has.
+/// Whether a criterion consists only of the answer itself.
 pub(super) fn is_only_the_answer(criterion: &Template) -> bool {
     let mut names_answer = false;
     let rest_is_empty = criterion.parts.iter().all(|part| match part {
