@@ -44,7 +44,7 @@ pub struct Tape {
 #[derive(Debug, Default)]
 struct Track {
     takes: Vec<RecordedReply>,
-    heard: usize,
+    used: usize,
 }
 
 /// A recorded reply.
@@ -225,8 +225,8 @@ impl Tape {
         let Some(track) = self.takes.get_mut(&place(purpose, results)) else {
             return Err(self.missing(purpose, results));
         };
-        let take = &track.takes[track.heard.min(track.takes.len() - 1)];
-        track.heard += 1;
+        let take = &track.takes[track.used.min(track.takes.len() - 1)];
+        track.used += 1;
         Ok((take.clone(), take.digest != digest))
     }
 

@@ -44,19 +44,19 @@ impl Anthropic {
 
     pub(super) async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         media::check(WireFormat::Messages, request)?;
-        let body = |request: &ModelRequest, taken| self.body(request, taken);
+        let body = |request: &ModelRequest, features| self.body(request, features);
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
         self.reply(answer, request)
     }
 
-    fn body(&self, request: &ModelRequest, taken: AcceptedFeatures) -> Value {
+    fn body(&self, request: &ModelRequest, features: AcceptedFeatures) -> Value {
         let limit = request.max_tokens.unwrap_or(MAX_TOKENS);
         let mut body = json!({
             "model": self.id,
-            "max_tokens": limit.min(taken.longest.unwrap_or(limit)),
+            "max_tokens": limit.min(features.longest.unwrap_or(limit)),
             "messages": request.messages.iter().filter_map(message).collect::<Vec<_>>(),
         });
-        let system = match (&request.must_call, taken.force) {
+        let system = match (&request.must_call, features.force) {
             (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
             _ => request.system.clone(),
         };
@@ -66,10 +66,10 @@ impl Anthropic {
         if !request.tools.is_empty() {
             body["tools"] = request.tools.iter().map(tool).collect();
         }
-        if let (Some(name), true) = (&request.must_call, taken.force) {
+        if let (Some(name), true) = (&request.must_call, features.force) {
             body["tool_choice"] = json!({"type": "tool", "name": name});
         }
-        if let Some(temperature) = taken.temperature
+        if let Some(temperature) = features.temperature
             && has_temperature(&self.id)
         {
             body["temperature"] = json!(temperature);

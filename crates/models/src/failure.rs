@@ -37,12 +37,12 @@ pub(super) fn of_status(
     body: &[u8],
     shown: impl Fn(&str) -> String,
 ) -> ModelError {
-    let said = RefusalBody::of(body);
-    let text = said.text(body);
+    let refusal = RefusalBody::of(body);
+    let text = refusal.text(body);
     let mut detail = shown(&text);
     if detail.is_empty() {
         detail = status.to_string();
-    } else if !said.is_json {
+    } else if !refusal.is_json {
         detail = format!("{status}: {detail}");
     }
     if status.is_redirection() {
@@ -52,36 +52,36 @@ pub(super) fn of_status(
             format!("{status} to `{to}`, which Proctor does not follow; check the base URL");
         return ModelError::Rejected { detail };
     }
-    let wait = retry_after(headers).or(said.retry_after);
-    meaning(status.as_u16(), &said, detail, wait)
+    let wait = retry_after(headers).or(refusal.retry_after);
+    meaning(status.as_u16(), &refusal, detail, wait)
 }
 
 /// Classifies an error that came with a success status.
 pub(super) fn in_success(error: &Value, shown: impl Fn(&str) -> String) -> ModelError {
-    let said = RefusalBody::of(
+    let refusal = RefusalBody::of(
         Value::from_iter([("error", error.clone())])
             .to_string()
             .as_bytes(),
     );
-    let detail = shown(&said.text(&[]));
+    let detail = shown(&refusal.text(&[]));
     let status = error.get("code").and_then(Value::as_u64);
     let status = status.and_then(|code| u16::try_from(code).ok());
-    meaning(status.unwrap_or(500), &said, detail, None)
+    meaning(status.unwrap_or(500), &refusal, detail, None)
 }
 
 fn meaning(
     status: u16,
-    said: &RefusalBody,
+    refusal: &RefusalBody,
     detail: String,
     retry_after: Option<Duration>,
 ) -> ModelError {
     match status {
         401 | 403 => ModelError::Key { detail },
-        400 if said.has("api_key_invalid") || said.has("api key not valid") => {
+        400 if refusal.has("api_key_invalid") || refusal.has("api key not valid") => {
             ModelError::Key { detail }
         }
         // Waiting does not help.
-        429 if said.has("insufficient_quota") => ModelError::Key { detail },
+        429 if refusal.has("insufficient_quota") => ModelError::Key { detail },
         429 => ModelError::RateLimited {
             retry_after,
             detail,
@@ -91,7 +91,9 @@ fn meaning(
             detail,
         },
         413 => ModelError::ContextOverflow { detail },
-        _ if OVERFLOW.iter().any(|word| said.has(word)) => ModelError::ContextOverflow { detail },
+        _ if OVERFLOW.iter().any(|word| refusal.has(word)) => {
+            ModelError::ContextOverflow { detail }
+        }
         _ => ModelError::Rejected { detail },
     }
 }

@@ -45,9 +45,9 @@ impl Gemini {
     }
 }
 
-fn body(request: &ModelRequest, taken: AcceptedFeatures) -> Value {
+fn body(request: &ModelRequest, features: AcceptedFeatures) -> Value {
     let mut body = json!({"contents": contents(&request.messages)});
-    let system = match (&request.must_call, taken.force) {
+    let system = match (&request.must_call, features.force) {
         (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
         _ => request.system.clone(),
     };
@@ -58,15 +58,15 @@ fn body(request: &ModelRequest, taken: AcceptedFeatures) -> Value {
         let tools: Vec<Value> = request.tools.iter().map(tool).collect();
         body["tools"] = json!([{"functionDeclarations": tools}]);
     }
-    if let (Some(name), true) = (&request.must_call, taken.force) {
+    if let (Some(name), true) = (&request.must_call, features.force) {
         let config = json!({"mode": "ANY", "allowedFunctionNames": [name]});
         body["toolConfig"] = json!({"functionCallingConfig": config});
     }
     if let Some(limit) = request.max_tokens {
-        let limit = limit.min(taken.longest.unwrap_or(limit));
+        let limit = limit.min(features.longest.unwrap_or(limit));
         body["generationConfig"]["maxOutputTokens"] = limit.into();
     }
-    if let Some(temperature) = taken.temperature {
+    if let Some(temperature) = features.temperature {
         body["generationConfig"]["temperature"] = json!(temperature);
     }
     body

@@ -54,12 +54,12 @@ impl Model {
         let Some(provider) = reference.provider else {
             return Err(ModelOpenError::NoProvider(id.to_owned()));
         };
-        let found = || usual(id, settings, provider.variables());
+        let endpoint = || usual(id, settings, provider.variables());
         match provider {
-            Provider::OpenAi => openai(id, found()?, settings),
-            Provider::OpenAiResponses => openai_responses(id, found()?, settings),
-            Provider::Anthropic => anthropic(id, found()?, settings),
-            Provider::Gemini => gemini(id, found()?, settings),
+            Provider::OpenAi => openai(id, endpoint()?, settings),
+            Provider::OpenAiResponses => openai_responses(id, endpoint()?, settings),
+            Provider::Anthropic => anthropic(id, endpoint()?, settings),
+            Provider::Gemini => gemini(id, endpoint()?, settings),
             Provider::Scripted => scripted(reference),
         }
     }
@@ -146,9 +146,9 @@ pub(super) fn address_and_key(
     settings: &Settings<'_>,
 ) -> Result<(String, Option<String>), ModelOpenError> {
     let provider = provider_of(format);
-    let found = usual(model, settings, provider.variables())?;
-    let base = found.base_url.unwrap_or(provider.base_url()).to_owned();
-    Ok((base, found.key.map(|key| key.value)))
+    let endpoint = usual(model, settings, provider.variables())?;
+    let base = endpoint.base_url.unwrap_or(provider.base_url()).to_owned();
+    Ok((base, endpoint.key.map(|key| key.value)))
 }
 
 /// The variable that holds the key for a wire format; `None` if a custom endpoint needs no key.
@@ -157,8 +157,8 @@ pub fn key_variable(
     model: &str,
     settings: &Settings<'_>,
 ) -> Result<Option<String>, ModelOpenError> {
-    let found = usual(model, settings, provider_of(format).variables())?;
-    Ok(found.key.map(|key| key.variable))
+    let endpoint = usual(model, settings, provider_of(format).variables())?;
+    Ok(endpoint.key.map(|key| key.variable))
 }
 
 /// The provider whose base URL and key a wire format uses.
@@ -226,17 +226,17 @@ fn usual<'a>(
 
 fn openai(
     id: &str,
-    found: ProviderSettings<'_>,
+    endpoint: ProviderSettings<'_>,
     settings: &Settings<'_>,
 ) -> Result<Model, ModelOpenError> {
     let url = address(
-        found.base_url.unwrap_or(Provider::OpenAi.base_url()),
+        endpoint.base_url.unwrap_or(Provider::OpenAi.base_url()),
         &["chat", "completions"],
     )?;
     let is_original = url
         .host_str()
         .is_some_and(|host| host.ends_with("openai.com"));
-    let key = found.key.map(|key| (KeyHeader::Bearer, key));
+    let key = endpoint.key.map(|key| (KeyHeader::Bearer, key));
     let endpoint = ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::OpenAi(Box::new(OpenAi::new(
         id,
@@ -247,16 +247,16 @@ fn openai(
 
 fn openai_responses(
     id: &str,
-    found: ProviderSettings<'_>,
+    endpoint: ProviderSettings<'_>,
     settings: &Settings<'_>,
 ) -> Result<Model, ModelOpenError> {
     let url = address(
-        found
+        endpoint
             .base_url
             .unwrap_or(Provider::OpenAiResponses.base_url()),
         &["responses"],
     )?;
-    let key = found.key.map(|key| (KeyHeader::Bearer, key));
+    let key = endpoint.key.map(|key| (KeyHeader::Bearer, key));
     let endpoint = ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::OpenAiResponses(Box::new(OpenAiResponses::new(
         id, endpoint,
@@ -265,10 +265,10 @@ fn openai_responses(
 
 fn gemini(
     id: &str,
-    found: ProviderSettings<'_>,
+    endpoint: ProviderSettings<'_>,
     settings: &Settings<'_>,
 ) -> Result<Model, ModelOpenError> {
-    let base = found
+    let base = endpoint
         .base_url
         .unwrap_or(Provider::Gemini.base_url())
         .trim_end_matches('/');
@@ -279,17 +279,17 @@ fn gemini(
         .any(|version| base.ends_with(version));
     let path = ["v1beta", "models", verb.as_str()];
     let url = address(base, &path[usize::from(has_version)..])?;
-    let key = found.key.map(|key| (KeyHeader::Google, key));
+    let key = endpoint.key.map(|key| (KeyHeader::Google, key));
     let endpoint = ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::Gemini(Box::new(Gemini::new(id, endpoint))))
 }
 
 fn anthropic(
     id: &str,
-    found: ProviderSettings<'_>,
+    endpoint: ProviderSettings<'_>,
     settings: &Settings<'_>,
 ) -> Result<Model, ModelOpenError> {
-    let base = found
+    let base = endpoint
         .base_url
         .unwrap_or(Provider::Anthropic.base_url())
         .trim_end_matches('/');
@@ -300,7 +300,7 @@ fn anthropic(
         &["v1", "messages"]
     };
     let url = address(base, path)?;
-    let key = found.key.map(|key| (KeyHeader::Plain, key));
+    let key = endpoint.key.map(|key| (KeyHeader::Plain, key));
     let endpoint = ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::Anthropic(Box::new(Anthropic::new(id, endpoint))))
 }

@@ -42,37 +42,37 @@ impl OpenAi {
 
     pub(super) async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         media::check(WireFormat::Chat, request)?;
-        let body = |request: &ModelRequest, taken| self.body(request, taken);
+        let body = |request: &ModelRequest, features| self.body(request, features);
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
         answer.read(WireFormat::Chat, request, &self.endpoint)
     }
 
-    fn body(&self, request: &ModelRequest, taken: AcceptedFeatures) -> Value {
-        let mut body = json!({"model": self.id, "messages": messages(request, taken)});
+    fn body(&self, request: &ModelRequest, features: AcceptedFeatures) -> Value {
+        let mut body = json!({"model": self.id, "messages": messages(request, features)});
         if !request.tools.is_empty() {
             body["tools"] = request.tools.iter().map(tool).collect();
         }
-        if let (Some(name), true) = (&request.must_call, taken.force) {
+        if let (Some(name), true) = (&request.must_call, features.force) {
             body["tool_choice"] = json!({"type": "function", "function": {"name": name}});
         }
         if let Some(limit) = request.max_tokens {
-            let key = if self.is_original == taken.other_limit {
+            let key = if self.is_original == features.other_limit {
                 "max_tokens"
             } else {
                 "max_completion_tokens"
             };
-            body[key] = limit.min(taken.longest.unwrap_or(limit)).into();
+            body[key] = limit.min(features.longest.unwrap_or(limit)).into();
         }
-        if let Some(temperature) = taken.temperature {
+        if let Some(temperature) = features.temperature {
             body["temperature"] = json!(temperature);
         }
         body
     }
 }
 
-fn messages(request: &ModelRequest, taken: AcceptedFeatures) -> Vec<Value> {
+fn messages(request: &ModelRequest, features: AcceptedFeatures) -> Vec<Value> {
     let mut all = Vec::new();
-    let system = match (&request.must_call, taken.force) {
+    let system = match (&request.must_call, features.force) {
         (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
         _ => request.system.clone(),
     };

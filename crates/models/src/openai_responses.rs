@@ -40,17 +40,17 @@ impl OpenAiResponses {
 
     pub(super) async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         media::check(WireFormat::Responses, request)?;
-        let body = |request: &ModelRequest, taken| self.body(request, taken);
+        let body = |request: &ModelRequest, features| self.body(request, features);
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
         answer.read(WireFormat::Responses, request, &self.endpoint)
     }
 
-    fn body(&self, request: &ModelRequest, taken: AcceptedFeatures) -> Value {
+    fn body(&self, request: &ModelRequest, features: AcceptedFeatures) -> Value {
         let mut body = json!({"model": self.id, "input": input(request), "store": false});
-        if taken.thoughts {
+        if features.thoughts {
             body["include"] = json!(["reasoning.encrypted_content"]);
         }
-        let system = match (&request.must_call, taken.force) {
+        let system = match (&request.must_call, features.force) {
             (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
             _ => request.system.clone(),
         };
@@ -60,13 +60,13 @@ impl OpenAiResponses {
         if !request.tools.is_empty() {
             body["tools"] = request.tools.iter().map(tool).collect();
         }
-        if let (Some(name), true) = (&request.must_call, taken.force) {
+        if let (Some(name), true) = (&request.must_call, features.force) {
             body["tool_choice"] = json!({"type": "function", "name": name});
         }
         if let Some(limit) = request.max_tokens {
-            body["max_output_tokens"] = limit.min(taken.longest.unwrap_or(limit)).into();
+            body["max_output_tokens"] = limit.min(features.longest.unwrap_or(limit)).into();
         }
-        if let Some(temperature) = taken.temperature {
+        if let Some(temperature) = features.temperature {
             body["temperature"] = json!(temperature);
         }
         body

@@ -85,7 +85,7 @@ struct TapState {
     silence: Duration,
     recorder: Recorder,
     replay: Option<Replay>,
-    standing: TapLimits,
+    limits: TapLimits,
 }
 
 impl ModelTap {
@@ -104,7 +104,7 @@ impl ModelTap {
             recorder: options.recorder,
             replay: options.replay,
             silence: options.timeouts.first_byte,
-            standing: TapLimits::new(options.limits, options.meter, options.waiting),
+            limits: TapLimits::new(options.limits, options.meter, options.waiting),
         });
         let serving = inside.clone();
         let web = Web::start(0, move |request| {
@@ -127,24 +127,24 @@ impl ModelTap {
 
     /// Waits until the tap has a reason to end the trial.
     pub async fn ended(&self) -> TapEnd {
-        self.inside.standing.ended().await
+        self.inside.limits.ended().await
     }
 
     /// Why the agent's last request for the task has no reply, if so. The agent's output then is
     /// not an answer of its model.
     pub fn unanswered(&self) -> Option<ModelError> {
-        self.inside.standing.unanswered()
+        self.inside.limits.unanswered()
     }
 
     /// Whether any request had a reply.
     pub fn has_replies(&self) -> bool {
-        self.inside.standing.has_replies()
+        self.inside.limits.has_replies()
     }
 
     /// How many requests the agent sent for the task.
     #[cfg(test)]
     fn turns(&self) -> u32 {
-        self.inside.standing.turns()
+        self.inside.limits.turns()
     }
 }
 
@@ -162,7 +162,7 @@ impl TapState {
             let why = "invalid key for Proctor's model tap";
             return Ok(refusal(format, ErrorKind::Key, why));
         }
-        if let Some(end) = self.standing.is_over() {
+        if let Some(end) = self.limits.is_over() {
             return Ok(refusal(format, ErrorKind::Invalid, &end.to_string()));
         }
         match route {
@@ -256,7 +256,7 @@ impl TapState {
         } else {
             Purpose::Agent
         };
-        if let Some(end) = self.standing.begin(purpose) {
+        if let Some(end) = self.limits.begin(purpose) {
             return Ok(refusal(ask.format, ErrorKind::Invalid, &end.to_string()));
         }
         let asked = worker::on_body(body.len(), || self.record(ask, purpose, &question));
@@ -403,7 +403,7 @@ impl TapState {
             reason: error.to_string(),
             again_in: None,
         }));
-        self.standing.failed(asked.purpose, error);
+        self.limits.failed(asked.purpose, error);
     }
 }
 
@@ -455,7 +455,7 @@ impl PendingModelRequest {
         let mut reply = reply.clone();
         reply.usage = inside.recorder.believed_usage(&self.model, reply.usage);
         let reply = &reply;
-        let cost_usd = inside.standing.replied(self.purpose, &self.model, reply);
+        let cost_usd = inside.limits.replied(self.purpose, &self.model, reply);
         inside
             .recorder
             .record(EventKind::ModelReplied(proctor_core::event::ModelReplied {

@@ -7,7 +7,7 @@ use crate::event::{ConnectionId, Direction, Finding, FindingKind};
 use super::MessagePosition;
 
 /// How many findings per kind and connection are kept individually; the rest is only counted.
-const TOLD: usize = 20;
+const KEPT: usize = 20;
 
 /// The recorded findings, and those derived from messages.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Findings {
     /// The indexes of findings about messages of the client.
     of_client: HashSet<usize>,
     /// For each kind: how many are kept, and the index of the last.
-    told: HashMap<(ConnectionId, FindingKind), (usize, usize)>,
+    kept: HashMap<(ConnectionId, FindingKind), (usize, usize)>,
 }
 
 impl Findings {
@@ -28,8 +28,8 @@ impl Findings {
     }
 
     pub(super) fn derived(&mut self, place: MessagePosition, kind: FindingKind, detail: &str) {
-        let (count, last) = self.told.entry((place.conn, kind)).or_default();
-        if *count > TOLD {
+        let (count, last) = self.kept.entry((place.conn, kind)).or_default();
+        if *count > KEPT {
             self.derived[*last].count += 1;
             return;
         }

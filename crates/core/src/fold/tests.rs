@@ -1,4 +1,4 @@
-//! Messages in, calls out.
+//! Folding messages into calls.
 
 mod answers;
 mod conduct;
@@ -12,7 +12,7 @@ use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
 
 use super::*;
 
-/// A trial in the making, one event a microsecond.
+/// Builds the events of a trial, one per microsecond.
 struct Trial {
     events: Vec<Event>,
 }

@@ -1,4 +1,4 @@
-//! Indexes that are written, damaged, stale, foreign, old and missing.
+//! Indexes that are written, damaged, stale, of another run, old and missing.
 
 mod generated;
 
@@ -63,7 +63,7 @@ fn end(trial: TrialWriter, outcome: Outcome) {
     end_trial(trial, 9, ended).unwrap();
 }
 
-/// A run with an ended trial `a`, an ended trial `b` and one that was left, `c`.
+/// A run with two ended trials, `a` and `b`, and an abandoned one, `c`.
 fn three(folder: &Path) -> RunReader {
     let run = create(folder, "2026-11-15T05:00:00Z");
     end(begin(&run, "b", 1), Outcome::Failed);
@@ -81,7 +81,7 @@ fn files(entries: &[IndexEntry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.file.as_str()).collect()
 }
 
-/// Makes a file's bytes meaningless, and keeps its length.
+/// Overwrites a file's bytes, and keeps its length.
 fn blank(path: &Path) {
     let length = fs::metadata(path).unwrap().len();
     let file = fs::File::create(path).unwrap();

@@ -1,4 +1,4 @@
-//! Overviews written, kept and made again.
+//! Writing, caching and rebuilding overviews.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Records written, torn, broken and read.
+//! Writing and reading records, including incomplete and damaged ones.
 
 mod faults;
 mod files;

@@ -492,7 +492,7 @@ fn secret() -> impl Strategy<Value = String> {
     "[XYZ][ -~äß漢]{8,20}[XYZ]"
 }
 
-/// A character as an encoder of JSON may write it.
+/// A character in any form that a JSON encoder may use.
 fn escaped(c: char, way: u8) -> String {
     let unit = |unit: &u16| match way {
         1 => format!("\\u{unit:04x}"),

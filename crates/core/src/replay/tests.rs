@@ -26,7 +26,7 @@ fn request(results: usize, said: &str) -> ModelRequest {
     }
 }
 
-/// A question, as much of it as was not known, and its reply.
+/// A request without its known messages, and its reply.
 fn exchange(
     ask: u64,
     purpose: Purpose,
@@ -184,7 +184,7 @@ fn a_missing_trial_has_no_tape() {
     }
 }
 
-/// A question to a judge, whose rules tell what is random in it.
+/// A judge request, whose instructions define what is random in it.
 fn judged(token: &str, said: &str) -> ModelRequest {
     ModelRequest {
         system: Some(format!(
@@ -217,7 +217,7 @@ fn text_that_only_looks_like_a_boundary_is_compared() {
     assert_ne!(judge(&one), judge(&other));
 }
 
-/// One pass for each token took 107 s of these.
+/// With one pass per token, this took 107 s.
 #[test]
 fn a_request_full_of_boundaries_is_read_once() {
     let look_alikes = |from: u32| -> String {

@@ -1,4 +1,4 @@
-//! Folders written, and summed up.
+//! Summaries of written runs.
 
 use std::path::Path;
 

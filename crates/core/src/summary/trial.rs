@@ -102,10 +102,10 @@ impl From<&ModelActivity> for ModelSpending {
 
 impl TrialResult {
     /// The result of an attempt in a file; `None` if it has not ended.
-    pub(super) fn of(file: &str, attempt: u32, came_to: &Attempt) -> Option<Self> {
+    pub(super) fn of(file: &str, attempt: u32, result: &Attempt) -> Option<Self> {
         // The rename ends a trial: the outcome in a `.part` file does not count.
-        let ended = came_to.ended.as_ref().filter(|_| !file.ends_with(PART))?;
-        let decisive = came_to.decisive().map(|check| UnmetCheck {
+        let ended = result.ended.as_ref().filter(|_| !file.ends_with(PART))?;
+        let decisive = result.decisive().map(|check| UnmetCheck {
             check: check.check.clone(),
             verdict: check.verdict.clone(),
         });
@@ -116,9 +116,9 @@ impl TrialResult {
             blame: ended.blame,
             reason: ended.reason.clone(),
             decisive: decisive.map(Box::new),
-            duration: came_to.duration,
-            agent: ModelSpending::from(&came_to.agent),
-            judge: ModelSpending::from(&came_to.judge),
+            duration: result.duration,
+            agent: ModelSpending::from(&result.agent),
+            judge: ModelSpending::from(&result.judge),
         })
     }
 }

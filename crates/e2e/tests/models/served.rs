@@ -602,7 +602,7 @@ async fn what_agents_ask_besides_is_answered() {
             (
                 "POST /v1/responses",
                 r#"{"input": "x", "previous_response_id": "r"}"#,
-                "send all of it",
+                "send the whole conversation",
             ),
         ]
         .map(|(head, body, expected)| (head, exchange(&address, head, body), expected))

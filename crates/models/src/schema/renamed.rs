@@ -17,10 +17,10 @@ impl RenamedArguments {
         let mut renamed = Self::default();
         for name in names.iter().filter(|name| !is_argument_name(name)) {
             let mut number = 1;
-            let mut told = "argument_1".to_owned();
-            while names.contains(&told) || renamed.original(&told).is_some() {
+            let mut replacement = "argument_1".to_owned();
+            while names.contains(&replacement) || renamed.original(&replacement).is_some() {
                 number += 1;
-                told = format!("argument_{number}");
+                replacement = format!("argument_{number}");
             }
             if let Some(properties) = schema["properties"].as_object_mut()
                 && let Some(mut property) = properties.remove(name)
@@ -31,7 +31,7 @@ impl RenamedArguments {
                     let said = said.map_or(note.clone(), |said| format!("{note} {said}"));
                     property.insert("description".to_owned(), said.into());
                 }
-                properties.insert(told.clone(), property);
+                properties.insert(replacement.clone(), property);
             }
             let required = schema.get_mut("required").and_then(Value::as_array_mut);
             for one in required
@@ -39,9 +39,9 @@ impl RenamedArguments {
                 .flatten()
                 .filter(|one| one.as_str() == Some(name))
             {
-                *one = told.clone().into();
+                *one = replacement.clone().into();
             }
-            renamed.0.push((told, name.clone()));
+            renamed.0.push((replacement, name.clone()));
         }
         renamed
     }
@@ -55,8 +55,8 @@ impl RenamedArguments {
         back.collect()
     }
 
-    fn original(&self, told: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(known, _)| known == told);
+    fn original(&self, replacement: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == replacement);
         found.map(|(_, original)| original.as_str())
     }
 }

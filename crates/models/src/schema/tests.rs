@@ -1,4 +1,4 @@
-//! Schemas as servers write them, and as they should not.
+//! Usual and unusual schemas of servers.
 
 use super::*;
 use proptest::collection::vec;

@@ -1,4 +1,4 @@
-//! The tap between a client on bytes and a scripted model, over real HTTP.
+//! The tap between a raw HTTP client and a scripted model.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -36,7 +36,7 @@ rules:
   - reply: {text: done, usage: {input: 200, output: 3}}
 ";
 
-/// A trial that is recorded, a scripted model, and a tap before it.
+/// A recorded trial, a scripted model, and a tap before it.
 struct Stage {
     folder: tempfile::TempDir,
     _run: RunWriter,
@@ -135,7 +135,7 @@ impl Stage {
         folded.expect("a record").expect("it is kept")
     }
 
-    /// Ends the trial, and gives the run's folder.
+    /// Ends the trial, and returns the run's folder.
     fn end(&self) -> PathBuf {
         let trial = self.recorder.take_trial().expect("a trial");
         let ended = TrialEnded {
@@ -148,7 +148,7 @@ impl Stage {
     }
 }
 
-/// A question with tools, after so many results.
+/// A request with tools and this many results.
 fn body(prompt: &str, results: usize, stream: bool) -> Value {
     let mut messages = vec![json!({"role": "user", "content": prompt})];
     for n in 0..results {
@@ -202,7 +202,7 @@ async fn only_the_token_is_accepted() {
     );
 }
 
-/// What a browser sends for a page of somebody else's, also one whose name leads to loopback.
+/// The request of a web page of another site, even one whose name resolves to loopback.
 #[tokio::test]
 async fn pages_in_a_browser_are_refused_by_the_tap_and_by_a_served_script() {
     let stage = Stage::new(LoopLimits::default(), None).await;
@@ -246,7 +246,7 @@ async fn implausible_usage_is_unknown_and_limits_still_apply() {
     };
     let stage = Stage::new(limits, None).await;
     assert_eq!(stage.say("absurd", 0, false).await.0, 200);
-    let why = "a limit of 1000 tokens can't be enforced";
+    let why = "can't enforce the limit of 1000 tokens";
     assert!(matches!(stage.tap.ended().await, TapEnd::Unpriced(found) if found.starts_with(why)));
     let work = stage.folded().work;
     assert_eq!((work.agent.unmetered, work.agent.usage.input), (1, None));
@@ -393,7 +393,7 @@ const BRIEF: ModelTimeouts = ModelTimeouts {
     total: Duration::from_secs(10),
 };
 
-/// Checks that a question comes to nothing, and that this ends the trial.
+/// Checks that a request fails, and that this ends the trial.
 async fn is_given_up(stage: &Stage, prompt: &str) {
     let client = proctor_wire::transport::http::client().expect("a client");
     let asked = client
@@ -435,7 +435,7 @@ async fn a_provider_that_stops_sending_ends_the_trial() {
     is_given_up(&stage, "go").await;
 }
 
-/// A provider that answers every question with a page.
+/// A provider that answers every request with an HTML page.
 async fn page_server() -> std::net::SocketAddr {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
@@ -470,7 +470,7 @@ async fn a_provider_that_only_sends_html_ends_the_trial() {
     .await;
     for _ in 0..4 {
         assert_eq!(stage.say("go", 0, true).await.0, 200);
-        assert_eq!(stage.tap.inside.standing.is_over(), None);
+        assert_eq!(stage.tap.inside.limits.is_over(), None);
     }
     assert_eq!(stage.say("go", 0, true).await.0, 200);
     let end = tokio::time::timeout(Duration::from_secs(30), stage.tap.ended()).await;
@@ -482,7 +482,7 @@ async fn a_provider_that_only_sends_html_ends_the_trial() {
 
 #[tokio::test]
 async fn malformed_replies_between_valid_ones_are_tolerated() {
-    let standing = TapLimits::new(
+    let limits = TapLimits::new(
         LoopLimits::default(),
         Arc::new(Meter::new(
             proctor_core::price::Prices::default(),
@@ -501,10 +501,10 @@ async fn malformed_replies_between_valid_ones_are_tolerated() {
     };
     for _ in 0..10 {
         for _ in 0..4 {
-            standing.failed(Purpose::Agent, &malformed);
+            limits.failed(Purpose::Agent, &malformed);
         }
-        standing.failed(Purpose::Side, &malformed);
-        assert_eq!(standing.is_over(), None);
-        standing.replied(Purpose::Agent, "m", &reply);
+        limits.failed(Purpose::Side, &malformed);
+        assert_eq!(limits.is_over(), None);
+        limits.replied(Purpose::Agent, "m", &reply);
     }
 }

@@ -1,5 +1,5 @@
-//! Every reply survives every format, whole and as a stream, wherever the stream is cut; and nothing
-//! that comes over the wire makes a parser panic.
+//! Every reply survives every format, complete and as a stream, wherever the stream is split; and
+//! no input makes a parser panic.
 
 use proctor_core::model::{
     Arguments, Media, ModelMessage, ModelRequest, Reply, StopReason, Thinking, ToolCall, Turn,
@@ -90,8 +90,8 @@ fn replies() -> impl Strategy<Value = Reply> {
     })
 }
 
-/// What is told of a reply that need not be the same: what providers want back, and the cache that
-/// was not written.
+/// The parts of a reply that may differ: data that providers want back, and the cache that was not
+/// written.
 fn plain(mut reply: Reply) -> Reply {
     reply
         .turn
@@ -172,7 +172,7 @@ proptest! {
     }
 }
 
-/// Values in which keys of all formats stand in odd places.
+/// Values with keys of all formats in odd places.
 fn noise() -> impl Strategy<Value = Value> {
     const KEYS: [&str; 24] = [
         "messages",
@@ -270,7 +270,7 @@ fn a_tool_in_a_namespace_is_called_by_both_names() {
     assert_eq!(read.turn.calls[0].name, "mcp__ev__get_sum");
 }
 
-/// As Codex does it with models that it knows.
+/// The form that Codex uses with models that it knows.
 #[test]
 fn tools_in_the_input_are_read() {
     let body = json!({"model": "m", "input": [

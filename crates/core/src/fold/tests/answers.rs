@@ -1,4 +1,4 @@
-//! Which answer a call gets.
+//! Pairing responses with calls.
 
 use std::time::Duration;
 

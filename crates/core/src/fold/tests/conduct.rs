@@ -1,4 +1,4 @@
-//! Calls without an answer, and servers that ended.
+//! Calls without a response, and servers that ended.
 
 use super::*;
 use crate::event::{ConnectionClosed, ConnectionEnd, EndedBy, HttpFailure, HttpHead, ProcessEnd};

@@ -1,4 +1,4 @@
-//! No line that a lenient reader takes as a call leaves a negative check green.
+//! A line that a lenient reader reads as a call never lets a negative check pass.
 
 mod lines;
 mod reader;
@@ -76,7 +76,7 @@ fn negative(call: &LenientCall) -> Vec<Check> {
     }
 }
 
-/// Panics if a call that some reader sees leaves a check green, or is not reported.
+/// Panics if a call that some reader sees lets a check pass, or is not reported.
 fn examine(stream: &[u8]) -> Result<(), TestCaseError> {
     let folded = sent(stream);
     let calls = readings(stream);

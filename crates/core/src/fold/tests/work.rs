@@ -1,4 +1,4 @@
-//! What was done besides talking to servers.
+//! Folding steps, checks and model requests.
 
 use std::time::Duration;
 

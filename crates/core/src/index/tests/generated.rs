@@ -1,4 +1,4 @@
-//! Generated runs: what the index tells is what the files tell.
+//! Generated runs: the index agrees with the files.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::summary::Summary;
 
 use super::*;
 
-/// What a generated trial does next.
+/// The next action of a generated trial.
 #[derive(Debug, Clone)]
 enum Step {
     Event(Box<EventKind>),
@@ -26,7 +26,7 @@ enum Step {
 struct GeneratedRun {
     attempt: u32,
     steps: Vec<(u64, Step)>,
-    /// Without an end it is left.
+    /// A trial without an end is abandoned.
     ended: Option<Outcome>,
 }
 

@@ -1,4 +1,4 @@
-//! Writers that are killed, refused and raced, and files that are broken.
+//! Writers that are killed, rejected or concurrent, and damaged files.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Names and modes.
+//! The names and modes of files.
 
 use super::*;
 

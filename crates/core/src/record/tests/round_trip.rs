@@ -1,4 +1,4 @@
-//! What is appended reads back.
+//! Appended events read back.
 
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};

@@ -1,4 +1,5 @@
-//! What an agent may send: valid, doubled, truncated, with odd numbers and escapes, split and joined.
+//! Lines that an agent may send: valid, duplicated, truncated, with odd numbers and escapes, split
+//! and joined.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -115,7 +116,7 @@ fn text(text: impl Strategy<Value = &'static str>) -> impl Strategy<Value = Stri
     })
 }
 
-/// What happens to bytes on their way.
+/// Damage to bytes in transit.
 #[derive(Debug, Clone)]
 enum Damage {
     Truncate,

@@ -1,27 +1,27 @@
-//! A reference reader that takes whatever anybody might take: many readings of the same bytes.
+//! A reference reader as lenient as any server: it returns many readings of the same bytes.
 //!
-//! It shares no code with the tolerant reader, and never refuses anything: it closes what is open at
-//! the end, skips what it does not know, and reads comments, quotes of both kinds and bare words.
+//! It shares no code with the tolerant reader, and never rejects anything: it closes open values at
+//! the end, skips unknown text, and reads comments, both kinds of quotes and bare words.
 
 use serde_json::{Map, Value};
 
 use crate::transcript::CallKind;
 
-/// A call as one of the readers sees it.
+/// A call, as one reader sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LenientCall {
     pub(super) kind: CallKind,
     pub(super) name: String,
-    /// Nothing if JSON has no way to write them.
+    /// `None` if JSON can't express them.
     pub(super) arguments: Option<Value>,
 }
 
 /// How one reader reads.
 #[derive(Clone, Copy)]
 struct Habits {
-    /// Of keys that appear twice the first counts, not the last.
+    /// Whether the first of two equal keys counts, not the last.
     first_wins: bool,
-    /// Keys are compared without case, and end at a NUL.
+    /// Whether keys are compared without case, and end at a NUL.
     lax_keys: bool,
 }
 
@@ -70,7 +70,7 @@ fn decodings(stream: &[u8]) -> Vec<String> {
     all
 }
 
-/// Where a reader ends its lines.
+/// Where a reader splits lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breaks {
     Nowhere,
@@ -167,7 +167,7 @@ impl Habits {
     }
 }
 
-/// What the parser makes of a text.
+/// A parsed value.
 #[derive(Debug, Clone)]
 enum Json {
     Plain(Value),
@@ -181,7 +181,7 @@ enum Json {
 struct Parser {
     chars: Vec<char>,
     at: usize,
-    /// Whether something had no end.
+    /// Whether a value had no end.
     is_cut: bool,
 }
 
