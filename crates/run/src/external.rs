@@ -149,10 +149,10 @@ impl<'a> Adapter<'a> {
     }
 
     /// Whether it stops at `maxTurns` by itself and reports that.
-    pub(crate) fn keeps_to_max_turns(&self) -> bool {
+    pub(crate) fn stops_at_max_turns(&self) -> bool {
         match self {
-            Self::Cli(cli) => cli.keeps_to_max_turns(),
-            Self::Acp(Acp::Preset(preset)) => preset.keeps_to_max_turns,
+            Self::Cli(cli) => cli.stops_at_max_turns(),
+            Self::Acp(Acp::Preset(preset)) => preset.stops_at_max_turns,
             Self::Acp(Acp::Program { .. }) | Self::Commands(_) => false,
         }
     }

@@ -28,7 +28,7 @@ use proctor_models::{AskError, ModelClient};
 use proctor_wire::worker;
 
 /// How often Proctor asks again after a malformed verdict.
-const ASKED_AGAIN: u32 = 2;
+const RETRIES_OF_MALFORMED: u32 = 2;
 
 /// The models that judge, and the number of votes.
 #[derive(Clone)]
@@ -108,7 +108,7 @@ impl Judge {
         exhibits: &Exhibits<'_>,
     ) -> Result<Ruling, AskError> {
         if exhibits.answer_required
-            && let Some(reason) = opener::says_nothing(exhibits.answer)
+            && let Some(reason) = opener::lack_of_content(exhibits.answer)
         {
             return Ok(Ruling {
                 verdict: Verdict::fail(reason),
@@ -192,7 +192,7 @@ async fn vote(
                 }
             }
         };
-        if attempts > ASKED_AGAIN {
+        if attempts > RETRIES_OF_MALFORMED {
             let reason =
                 format!("the judge gave no usable verdict in {attempts} attempts: {problem}");
             return Ok(undecided(asker, reason, attempts));

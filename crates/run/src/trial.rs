@@ -74,7 +74,7 @@ impl Trial {
                 reason = stop::soon(&mut stop) => cancelled(reason),
                 limit = clock(self.limits.timeout, started, &self.waiting) => {
                     // The state at the timeout is read before anything is closed.
-                    self.out_of_time(&limit).await
+                    self.timeout_end(&limit).await
                 }
                 ended = self.work(&mut steps, &mut toolbox, &mut workspace) => ended,
             }

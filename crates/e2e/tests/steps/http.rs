@@ -277,7 +277,7 @@ async fn what_is_too_large_slow_or_absent_is_said() {
         ..get(&server, "/big")
     };
     let big = stage.verify(action(big)).await;
-    cannot_tell(&big, Blame::Suite, "larger than the 8 MiB");
+    cannot_tell(&big, Blame::Suite, "larger than the limit of 8 MiB");
     passes(&stage.verify(action(get(&server, "/big"))).await);
     let slow = HttpStep {
         timeout: Some(Duration::from_millis(200)),

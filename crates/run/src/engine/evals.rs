@@ -227,7 +227,7 @@ async fn find_and_ask(
         max_turns: options.max_turns,
         redactor: &redactor,
     };
-    refuse_what_lacks_a_model(&planned, &terms)?;
+    refuse_missing_models(&planned, &terms)?;
     agree(&planned, &terms, &survey, host).await?;
     let cases = planned.iter().flat_map(|planned| cases(planned, &terms));
     let cases = cases.collect();
@@ -298,7 +298,7 @@ pub(super) fn not_run(offers: &[ServerOffer], choice: &EvalSelection) -> Vec<Ski
 }
 
 /// Reports evals that need a model or a judge, before anything starts.
-fn refuse_what_lacks_a_model(
+fn refuse_missing_models(
     planned: &[EvalPlan<'_>],
     options: &ConsentOptions<'_>,
 ) -> Result<(), EngineError> {

@@ -165,7 +165,7 @@ fn unenforced(limits: &Limits, external: &ExternalAgent) -> Option<&'static str>
     if limits.max_tokens.is_some() {
         return Some("maxTokens");
     }
-    let is_unlimited = limits.max_turns.is_some() && !external.keeps_to_max_turns();
+    let is_unlimited = limits.max_turns.is_some() && !external.stops_at_max_turns();
     is_unlimited.then_some("maxTurns")
 }
 

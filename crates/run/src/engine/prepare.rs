@@ -66,16 +66,16 @@ pub(super) async fn prepare(
         (_, None) => return Err(EngineError::usage("no suite given: name an eval file")),
     };
     let asked = match &earlier {
-        Some(earlier) => asked_again(options, &earlier.asked)?,
-        None => asked_for(options, replayed.as_ref().map(|planned| &planned.asked))?,
+        Some(earlier) => options_to_resume(options, &earlier.asked)?,
+        None => requested_options(options, replayed.as_ref().map(|planned| &planned.asked))?,
     };
     let mcp_config = mcp_config(options, earlier.as_ref().or(replayed.as_ref()));
     let (mut suite, warnings) =
         load_suite(engine, options, &file, mcp_config.as_deref(), &asked, host)?;
     stand_in(&asked, &mut suite, host)?;
-    refuse_what_can_t_be_run(&suite)?;
+    refuse_unsupported_features(&suite)?;
     let not_run = shipped::fill(engine, options, &mut suite, host).await?;
-    refuse_programs_for_models_work(&suite)?;
+    refuse_external_agents(&suite)?;
     let (planned, trials) = if let Some(earlier) = earlier {
         plan_again(engine, &suite, earlier)?
     } else {
@@ -106,7 +106,7 @@ pub(super) async fn prepare(
 }
 
 /// The requested agents and judge. A replay uses those of the recorded run by default.
-fn asked_for(
+fn requested_options(
     options: &CheckOptions,
     replayed: Option<&PlannedOptions>,
 ) -> Result<PlannedOptions, EngineError> {
@@ -138,7 +138,7 @@ fn asked_for(
 }
 
 /// The options of a resumed run: the new ones, else those of its start.
-fn asked_again(
+fn options_to_resume(
     options: &CheckOptions,
     earlier: &PlannedOptions,
 ) -> Result<PlannedOptions, EngineError> {
@@ -264,7 +264,7 @@ pub(super) fn stand_in(
 }
 
 /// Refuses features that this version does not support, before anything starts.
-fn refuse_what_can_t_be_run(suite: &Suite) -> Result<(), EngineError> {
+fn refuse_unsupported_features(suite: &Suite) -> Result<(), EngineError> {
     if !suite.unfetched.is_empty() {
         let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
         return Err(EngineError::usage(format!(
@@ -288,7 +288,7 @@ fn refuse_what_can_t_be_run(suite: &Suite) -> Result<(), EngineError> {
 }
 
 /// Refuses external agents for shipped evals, which need a model unless they only call a tool.
-fn refuse_programs_for_models_work(suite: &Suite) -> Result<(), EngineError> {
+fn refuse_external_agents(suite: &Suite) -> Result<(), EngineError> {
     let is_for_model = |case: &&Case| {
         let shipped = case.shipped.as_ref();
         shipped.is_some_and(|shipped| shipped.eval.input.kind() != "execution")

@@ -68,7 +68,7 @@ impl Cli {
 
     /// Whether it stops at `maxTurns` by itself and reports that. Others stop without a report, or
     /// answer early.
-    pub(crate) fn keeps_to_max_turns(self) -> bool {
+    pub(crate) fn stops_at_max_turns(self) -> bool {
         match self {
             Self::ClaudeCode => true,
             Self::Codex | Self::Copilot => false,

@@ -22,10 +22,10 @@ use proctor_models::{Budget, Meter, ModelError, PromptedProgram};
 use proctor_wire::recorder::Recorder;
 
 /// The timeout of a verdict.
-const PATIENCE: Duration = Duration::from_mins(10);
+const VERDICT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The timeout of the program's exit, including its grace period.
-const LAST_WORDS: Duration = Duration::from_secs(8);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
 pub struct JudgeProgram {
     external: ExternalAgent,
@@ -94,7 +94,10 @@ impl JudgeProgram {
             Ok(line) => line,
             Err(error) => return Ok(no_verdict(&error.to_string(), Usage::default())),
         };
-        let worked = tokio::time::timeout(PATIENCE, self.session(request, line.as_ref(), recorder));
+        let worked = tokio::time::timeout(
+            VERDICT_TIMEOUT,
+            self.session(request, line.as_ref(), recorder),
+        );
         let worked = Box::pin(worked).await;
         if let Some(detail) = line.as_ref().and_then(ModelLine::trouble) {
             return Err(ModelError::Script { detail });
@@ -107,7 +110,7 @@ impl JudgeProgram {
             }
             Ok(Err(why)) => no_verdict(&why, seen.unwrap_or_default()),
             Err(_) => {
-                let after = proctor_core::duration::brief(PATIENCE);
+                let after = proctor_core::duration::brief(VERDICT_TIMEOUT);
                 let why = format!("it gave no verdict within {after}");
                 no_verdict(&why, seen.unwrap_or_default())
             }
@@ -137,7 +140,8 @@ impl JudgeProgram {
         };
         if let Some(guard) = guard.into_inner() {
             // A program still writes to its home while it ends.
-            let waiting = tokio::task::spawn_blocking(move || process::wait_for(guard, LAST_WORDS));
+            let waiting =
+                tokio::task::spawn_blocking(move || process::wait_for(guard, EXIT_TIMEOUT));
             let _ = waiting.await;
         }
         stage.clear().await;

@@ -69,7 +69,7 @@ pub enum ExternalError {
 
 impl ExternalAgent {
     /// Opens an agent; `None` if it is not an external one. It starts nothing and reports
-    /// everything that is known to be missing. An agent whose model is replayed (`heard`) needs no
+    /// everything that is known to be missing. An agent whose model is replayed (`is_replayed`) needs no
     /// key.
     pub fn open(
         agent: &Agent,
@@ -168,8 +168,8 @@ impl ExternalAgent {
     }
 
     /// Whether it stops at `maxTurns` by itself and reports that.
-    pub fn keeps_to_max_turns(&self) -> bool {
-        self.adapter().is_some_and(|it| it.keeps_to_max_turns())
+    pub fn stops_at_max_turns(&self) -> bool {
+        self.adapter().is_some_and(|it| it.stops_at_max_turns())
     }
 
     /// The API with which it asks a model at a custom URL; `None` if it does not support one.

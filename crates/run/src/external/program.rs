@@ -227,7 +227,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// The grace period for a program that is asked to end.
-const PATIENCE: Duration = Duration::from_millis(500);
+const EXIT_WAIT: Duration = Duration::from_millis(500);
 
 /// Runs a program to its end. Dropping the future ends it.
 pub(crate) async fn run(
@@ -257,7 +257,7 @@ pub(crate) async fn run(
     };
     let stderr = process.stderr();
     let ended = if is_hopeless {
-        process.stop(PATIENCE).await
+        process.stop(EXIT_WAIT).await
     } else {
         process.wait().await
     };

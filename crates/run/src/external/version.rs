@@ -16,7 +16,7 @@ use super::{Acp, Adapter, ExternalAgent, acp};
 use proctor_contain::process::{GRACE, ProcessExit, Spawn};
 
 /// The timeout of the version command.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The maximum length of a version.
 const LONGEST: usize = 200;
@@ -37,7 +37,7 @@ impl ExternalAgent {
             let Some(question) = self.question() else {
                 return Ok(None);
             };
-            ask(question, env, folder, guard, PATIENCE).await.map(Some)
+            ask(question, env, folder, guard, TIMEOUT).await.map(Some)
         });
         asking.await.as_ref().ok()?.as_deref()
     }
@@ -57,11 +57,11 @@ impl ExternalAgent {
         if let Some(acp) = self.custom_acp() {
             let greeting = self.version.get_or_init(async || {
                 let greeted = acp::greet(acp, env, folder, guard);
-                let greeted = tokio::time::timeout(PATIENCE, greeted).await;
+                let greeted = tokio::time::timeout(TIMEOUT, greeted).await;
                 greeted.unwrap_or_else(|_| {
                     Err(format!(
                         "it did not answer `initialize` within {}",
-                        brief(PATIENCE)
+                        brief(TIMEOUT)
                     ))
                 })
             });
@@ -121,7 +121,7 @@ async fn ask(
     env: &Environment,
     folder: &Path,
     guard: &Path,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<String, String> {
     let shown = question.shown();
     let spawn = Spawn {
@@ -133,8 +133,8 @@ async fn ask(
         grace: GRACE,
     };
     let redactor = Redactor::from_environment(env);
-    let run = tokio::time::timeout(patience, run(spawn, &redactor)).await;
-    let hung = |_| Err(format!("{shown} timed out after {}", brief(patience)));
+    let run = tokio::time::timeout(timeout, run(spawn, &redactor)).await;
+    let hung = |_| Err(format!("{shown} timed out after {}", brief(timeout)));
     let (ended, printed, stderr) = run.unwrap_or_else(hung)?;
     if ended != ProcessExit::Exited(0) {
         return Err(format!("{shown} {ended}{}", last_words(&stderr)));

@@ -45,7 +45,7 @@ const OPENERS: [&str; 34] = [
 const OPENER_WORDS: usize = 10;
 
 /// Why an answer has no content, if it has none.
-pub(super) fn says_nothing(answer: &str) -> Option<&'static str> {
+pub(super) fn lack_of_content(answer: &str) -> Option<&'static str> {
     let visible = |c: char| !c.is_whitespace() && !is_hidden(c);
     if !answer.chars().any(visible) {
         return Some("the answer is empty");
@@ -95,11 +95,11 @@ mod tests {
     #[test]
     fn answers_without_content_are_detected() {
         for answer in ["", " \n\t", "\u{200b}\u{feff}"] {
-            assert_eq!(says_nothing(answer), Some("the answer is empty"));
+            assert_eq!(lack_of_content(answer), Some("the answer is empty"));
         }
         for answer in [".", ":", " … ", "---", "\"\"", "?!", "。", "\u{200b}."] {
             assert_eq!(
-                says_nothing(answer),
+                lack_of_content(answer),
                 Some("the answer is only punctuation"),
                 "{answer}"
             );
@@ -117,7 +117,7 @@ mod tests {
             "Respuesta:",
         ] {
             assert_eq!(
-                says_nothing(answer),
+                lack_of_content(answer),
                 Some("the answer is only an introduction"),
                 "{answer}"
             );
@@ -144,7 +144,7 @@ mod tests {
             "<=",
             "$",
         ] {
-            assert_eq!(says_nothing(answer), None, "{answer}");
+            assert_eq!(lack_of_content(answer), None, "{answer}");
         }
     }
 }

@@ -30,9 +30,9 @@ mod wire;
 /// The supported version of the protocol.
 const PROTOCOL: &str = "0.0.1";
 /// The timeout of `initialize`.
-const INITIALIZE: Duration = Duration::from_secs(30);
+const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The timeout of `shutdown`, and then of the exit.
-const GOODBYE: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An extension that answered `initialize`.
 pub(super) struct RunningExtension {
@@ -122,7 +122,7 @@ impl Steps {
                 if matches!(error, ExtensionWireError::Gone)
                     && let Some(running) = self.extensions.remove(alias)
                 {
-                    let how = running.process.stop(GOODBYE).await;
+                    let how = running.process.stop(SHUTDOWN_TIMEOUT).await;
                     return failed(ExtensionWireError::Ended(how));
                 }
                 failed(error)
@@ -226,7 +226,9 @@ impl RunningExtension {
         };
         let mut wire = ExtensionStreams::start(stdin, stdout);
         let params = json!({"protocolVersion": PROTOCOL, "config": extension.config});
-        let answer = wire.request("initialize", &params, INITIALIZE).await;
+        let answer = wire
+            .request("initialize", &params, INITIALIZE_TIMEOUT)
+            .await;
         let answer = answer.and_then(|result| {
             let manifest = serde_json::from_str::<Manifest>(result.get());
             manifest.map_err(|error| ExtensionWireError::Nonsense(error.to_string()))
@@ -239,7 +241,7 @@ impl RunningExtension {
             }),
             Err(error) => {
                 let stderr = process.stderr();
-                let how = process.stop(GOODBYE).await;
+                let how = process.stop(SHUTDOWN_TIMEOUT).await;
                 let is_gone = matches!(error, ExtensionWireError::Gone);
                 let error = if is_gone {
                     ExtensionWireError::Ended(how)
@@ -272,11 +274,14 @@ impl RunningExtension {
     /// Sends `shutdown` and ends the process.
     pub(super) async fn close(mut self) {
         // The process is ended whatever it answers.
-        let _ = self.wire.request("shutdown", &json!({}), GOODBYE).await;
+        let _ = self
+            .wire
+            .request("shutdown", &json!({}), SHUTDOWN_TIMEOUT)
+            .await;
         let Self { process, wire, .. } = self;
         // This closes its stdin.
-        let _ = timeout(GOODBYE, wire.close()).await;
-        process.stop(GOODBYE).await;
+        let _ = timeout(SHUTDOWN_TIMEOUT, wire.close()).await;
+        process.stop(SHUTDOWN_TIMEOUT).await;
     }
 }
 

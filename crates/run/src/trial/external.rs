@@ -33,7 +33,7 @@ pub use proctor_models::tap::TapEnd;
 use proctor_wire::proxy::ProxyOptions;
 
 /// The timeout of the agent's exit, including its grace period.
-const LAST_WORDS: Duration = Duration::from_secs(8);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The folders and connections of an external agent, which are cleaned up however the trial ends.
 #[derive(Default)]
@@ -71,7 +71,8 @@ impl AgentWorkspace {
         };
         if let Some(guard) = self.guard.take() {
             // An agent still writes to its home while it ends.
-            let waiting = tokio::task::spawn_blocking(move || process::wait_for(guard, LAST_WORDS));
+            let waiting =
+                tokio::task::spawn_blocking(move || process::wait_for(guard, EXIT_TIMEOUT));
             let _ = waiting.await;
         }
         stage.clear().await;
@@ -145,7 +146,7 @@ impl Trial {
         };
         // The sessions are closed first, so that their record is complete before grading.
         workspace.close().await;
-        let mut report = worked.map_err(|error| not_begun(&error))?;
+        let mut report = worked.map_err(|error| not_started(&error))?;
         if let Some(line) = &line {
             line.explain(&mut report);
         }
@@ -349,7 +350,7 @@ async fn line_ended(line: Option<&ModelLine>) -> TrialEnded {
 }
 
 /// The end of a trial whose agent did not start its work.
-fn not_begun(error: &WorkError) -> TrialEnded {
+fn not_started(error: &WorkError) -> TrialEnded {
     let blame = match error {
         WorkError::Unfit(_) => Blame::Suite,
         WorkError::Start(_) => Blame::Infra,

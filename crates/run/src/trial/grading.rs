@@ -62,7 +62,7 @@ impl CheckTally {
 pub(super) const SILENT: &str = "the agent gave no answer and made no calls";
 
 /// Whether a text has no visible characters.
-pub(super) fn says_nothing(text: &str) -> bool {
+pub(super) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || is_hidden(c))
 }
 
@@ -88,7 +88,7 @@ impl Trial {
     async fn grade_by(&self, steps: &mut Steps, answer: &str, folded: &FoldedTrial) -> TrialEnded {
         let mut grades = CheckTally::default();
         self.check(folded, &mut grades);
-        if says_nothing(answer) && did_nothing(&folded.transcript) {
+        if is_blank(answer) && did_nothing(&folded.transcript) {
             return failed(Blame::Agent, SILENT);
         }
         self.verify(steps, folded, &mut grades).await;
@@ -203,7 +203,7 @@ impl Trial {
         let reference = steps
             .fill(template)
             .map_err(|error| errored(Blame::Suite, error.to_string()))?;
-        if says_nothing(&reference) {
+        if is_blank(&reference) {
             let reason = "the criterion is empty after its variables are replaced";
             return Err(errored(Blame::Suite, reason));
         }

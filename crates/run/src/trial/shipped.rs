@@ -19,7 +19,7 @@ use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value};
 
 use super::ending::{cancelled, errored, failed, timed_out};
-use super::grading::{CheckTally, SILENT, says_nothing};
+use super::grading::{CheckTally, SILENT, is_blank};
 use super::{Trial, close, decided, unanswered};
 pub use crate::agent::{AgentOutcome, LoopLimits, Task, Toolbox, drive};
 use crate::context::Worker;
@@ -194,7 +194,7 @@ impl Trial {
         }
         Ok(EvalWork {
             prompt,
-            is_silent: says_nothing(&answer),
+            is_silent: is_blank(&answer),
             answer,
             calls,
             broken,
@@ -237,7 +237,7 @@ impl Trial {
         };
         let said = &messages[before..];
         let is_empty = |message: &ModelMessage| match message {
-            ModelMessage::Assistant(turn) => says_nothing(&conversation::turn_text(turn)),
+            ModelMessage::Assistant(turn) => is_blank(&conversation::turn_text(turn)),
             ModelMessage::User(_) | ModelMessage::Media(_) | ModelMessage::Results(_) => true,
         };
         let is_silent = said.iter().all(is_empty);

@@ -10,7 +10,7 @@ use super::ending::{errored, timed_out};
 impl Trial {
     /// The end of a trial that timed out, with its phase and the calls without an answer. If its
     /// model failed every time, the trial is errored.
-    pub(super) async fn out_of_time(&self, limit: &str) -> TrialEnded {
+    pub(super) async fn timeout_end(&self, limit: &str) -> TrialEnded {
         let options = FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Step],
             payload_bytes: 0,

@@ -18,7 +18,7 @@ use proctor_wire::transport::lines::LineWriter;
 const LONGEST: usize = 1 << 20;
 
 /// The grace period for an agent after its stdin is closed.
-const PATIENCE: Duration = Duration::from_millis(500);
+const EXIT_WAIT: Duration = Duration::from_millis(500);
 
 /// Starts an agent, sends `initialize`, ends the agent, and returns its version or why it is
 /// broken.
@@ -60,7 +60,7 @@ pub(crate) async fn greet(
     let version = answer(&mut client, &mut LineReader::new(stdout, LONGEST)).await;
     writer.close();
     let stderr = process.stderr();
-    let ended = process.stop(PATIENCE).await;
+    let ended = process.stop(EXIT_WAIT).await;
     match (
         version,
         client

@@ -36,7 +36,7 @@ pub(crate) struct Preset {
     /// its own.
     pub(super) commands: Option<&'static str>,
     /// Whether it stops at `maxTurns` by itself and reports that.
-    pub(in crate::external) keeps_to_max_turns: bool,
+    pub(in crate::external) stops_at_max_turns: bool,
     /// Whether it reads the URL of its model only from its configuration, not from variables.
     pub(in crate::external) reads_only_configuration: bool,
     /// Whether it exits when its stdin is closed.

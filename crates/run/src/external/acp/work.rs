@@ -13,10 +13,10 @@ use proctor_wire::transport::lines::LineWriter;
 pub(super) const QUEUE: usize = 1024;
 
 /// The grace period for an agent after its stdin is closed.
-const PATIENCE: Duration = Duration::from_secs(3);
+const EXIT_WAIT: Duration = Duration::from_secs(3);
 
 /// The timeout for reading its remaining output.
-const LAST_WORDS: Duration = Duration::from_secs(15);
+const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Runs an assignment without a time limit. If the future is dropped, the agent is told to stop and
 /// then ended.
@@ -54,11 +54,11 @@ pub(crate) async fn work(
     }
     session.writer.close();
     let leaves = acp.preset().is_none_or(|preset| preset.leaves);
-    let patience = if leaves { PATIENCE } else { Duration::ZERO };
+    let patience = if leaves { EXIT_WAIT } else { Duration::ZERO };
     let stderr = process.stderr();
     let last_words = async { while stdout.next().await.is_some() {} };
     // Only processes that even the guard could not end hold the stream for so long.
-    let last_words = tokio::time::timeout(LAST_WORDS, last_words);
+    let last_words = tokio::time::timeout(READ_TIMEOUT, last_words);
     let (ended, _) = tokio::join!(process.stop(patience), last_words);
     let stderr = stderr.redacted(post.recorder.redactor());
     let (report, rest) = session.client.end(ended, &stderr);

@@ -16,7 +16,7 @@ use crate::external::{AgentReport, Assignment, Launch, ServerRoute};
 const KEY: &str = "PROCTOR_MODEL_KEY";
 
 /// How often it may wait for the network before Proctor gives up, since it never stops itself.
-const PATIENCE: u32 = 2;
+const MOST_WAITS: u32 = 2;
 
 pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, AssignmentError> {
     let mut env = assignment.environment.clone();
@@ -162,7 +162,7 @@ impl CodexReader {
         if message.contains("waiting for network") {
             self.waits += 1;
         }
-        if self.waits >= PATIENCE {
+        if self.waits >= MOST_WAITS {
             self.hopeless = Some(message.to_owned());
         }
     }

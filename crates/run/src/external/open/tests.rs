@@ -180,7 +180,7 @@ fn only_claude_code_stops_at_its_turn_limit() {
         ("opencode", false),
     ] {
         let external = ExternalAgent::unchecked(&agent(builtin, None, None));
-        assert_eq!(external.keeps_to_max_turns(), expected, "{builtin}");
+        assert_eq!(external.stops_at_max_turns(), expected, "{builtin}");
         assert!(external.can_be_tapped(), "{builtin}");
     }
 }

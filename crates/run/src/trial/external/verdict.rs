@@ -97,7 +97,7 @@ pub(super) fn verdict(work: &AgentEvidence<'_>) -> Option<TrialEnded> {
     if let Some(reason) = forbidden(work) {
         return Some(failed(Blame::Agent, reason));
     }
-    if let Some(reason) = out_of_reach(work) {
+    if let Some(reason) = unreached_servers(work) {
         let reason = format!("{reason}{}", unreached(report));
         return Some(errored(Blame::Agent, reason));
     }
@@ -139,7 +139,7 @@ fn forbidden(work: &AgentEvidence<'_>) -> Option<String> {
 }
 
 /// The servers that an agent should have reached and did not. Servers without tools don't count.
-fn out_of_reach(work: &AgentEvidence<'_>) -> Option<String> {
+fn unreached_servers(work: &AgentEvidence<'_>) -> Option<String> {
     let has_tools = |server: &&Server| {
         let tools = work.tools.get(&server.name);
         tools.is_none_or(|tools| !tools.is_empty())

@@ -19,7 +19,7 @@ pub(crate) static PRESET: Preset = Preset {
     skills: Some((".claude/skills", "Skill")),
     dialect: Dialect::Claude,
     commands: None,
-    keeps_to_max_turns: true,
+    stops_at_max_turns: true,
     reads_only_configuration: false,
     leaves: true,
     args: &[],

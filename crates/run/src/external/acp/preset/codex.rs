@@ -21,7 +21,7 @@ pub(crate) static PRESET: Preset = Preset {
     skills: None,
     dialect: Dialect::Codex,
     commands: Some("Codex"),
-    keeps_to_max_turns: false,
+    stops_at_max_turns: false,
     reads_only_configuration: true,
     leaves: true,
     args: &[],

@@ -19,7 +19,7 @@ pub(crate) static PRESET: Preset = Preset {
     skills: Some((".gemini/skills", "activate_skill")),
     dialect: Dialect::Gemini,
     commands: Some("Gemini CLI"),
-    keeps_to_max_turns: false,
+    stops_at_max_turns: false,
     reads_only_configuration: false,
     leaves: false,
     args: &["--acp", "--skip-trust"],

@@ -18,7 +18,7 @@ pub(crate) static PRESET: Preset = Preset {
     skills: Some((".goose/skills", "load_skill")),
     dialect: Dialect::Goose,
     commands: Some("goose"),
-    keeps_to_max_turns: false,
+    stops_at_max_turns: false,
     reads_only_configuration: false,
     leaves: true,
     args: &["acp"],

@@ -23,7 +23,7 @@ pub(crate) static PRESET: Preset = Preset {
     skills: Some((".opencode/skills", "skill")),
     dialect: Dialect::Opencode,
     commands: Some("opencode"),
-    keeps_to_max_turns: false,
+    stops_at_max_turns: false,
     reads_only_configuration: false,
     leaves: true,
     args: &["acp"],
