@@ -66,8 +66,8 @@ fn e36_a_valid_file_may_have_warnings_unless_it_must_not() {
     assert_eq!(document["problems"][0]["code"], "secret");
     assert_eq!(document["problems"][0]["place"]["line"], 3);
     for (text, expected) in [
-        ("", "neither a list"),
-        ("kind: Eval", "neither a list"),
+        ("", "expected a list of evals, or a map with a list `evals`"),
+        ("kind: Eval", "expected a list of evals, or a map with a list `evals`"),
         ("[", "invalid YAML"),
     ] {
         let output = validate(text, &[]);
