@@ -19,6 +19,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 mod text;
+mod turns;
 mod work;
 
 use std::collections::HashMap;
@@ -39,6 +40,8 @@ use crate::message::{self, Id, Message, MessageKind, MessageParseError};
 
 pub use self::conduct::{Conduct, Excuse, NoAnswer, ServerEnd, UnansweredCall};
 pub use self::text::ClippedText;
+use self::turns::TurnFold;
+pub use self::turns::{ModelTurn, RequestedCall, TurnReply};
 use self::work::WorkFold;
 pub use self::work::{ExternalAgentWork, ModelActivity, PhaseSpan, StepDone, TrialWork};
 
@@ -63,6 +66,8 @@ pub struct FoldedTrial {
     pub conduct: Conduct,
     /// What was done besides: steps, checks, models.
     pub work: TrialWork,
+    /// The turns of the agent's model, in order, if they were requested ([`FoldOptions::turns`]).
+    pub turns: Vec<ModelTurn>,
     /// The last line of the record, if it is not whole.
     pub torn: Option<TornLine>,
 }
@@ -78,6 +83,8 @@ pub struct FoldOptions {
     /// How many bytes of each other text are kept: the prompt, the answer, what a step wrote. Of
     /// longer ones the middle is left out.
     pub text_bytes: usize,
+    /// Whether the turns of the agent's model are kept.
+    pub turns: bool,
 }
 
 impl Default for FoldOptions {
@@ -86,6 +93,7 @@ impl Default for FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Person],
             payload_bytes: 64 * 1024 * 1024,
             text_bytes: 64 * 1024,
+            turns: false,
         }
     }
 }
@@ -127,6 +135,7 @@ pub struct Fold {
     findings: Findings,
     conduct: ConductFold,
     work: WorkFold,
+    turns: Option<TurnFold>,
     unread: Vec<UnreadMessage>,
 }
 
@@ -151,6 +160,7 @@ impl Fold {
             findings: Findings::default(),
             conduct: ConductFold::default(),
             work: WorkFold::new(options.text_bytes),
+            turns: options.turns.then(|| TurnFold::new(options.text_bytes)),
             unread: Vec::new(),
         }
     }
@@ -158,6 +168,9 @@ impl Fold {
     /// Takes in the next event. Fails only if a blob can't be read.
     pub fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
         self.work.push(event, blobs)?;
+        if let Some(turns) = &mut self.turns {
+            turns.push(event, blobs);
+        }
         self.conduct.at(event.at);
         match &event.event {
             EventKind::ConnectionOpened(opened) => {
@@ -262,6 +275,7 @@ impl Fold {
             breaches,
             conduct,
             work,
+            turns: self.turns.map(TurnFold::into_turns).unwrap_or_default(),
             torn: None,
         }
     }

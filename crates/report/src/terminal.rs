@@ -4,7 +4,7 @@
 //! colours say is said in words too.
 
 mod agents;
-mod lines;
+pub(crate) mod lines;
 mod totals;
 
 use anstyle::{AnsiColor, Style};
