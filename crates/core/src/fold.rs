@@ -18,6 +18,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 mod text;
+mod turns;
 mod work;
 
 use std::collections::HashMap;
@@ -38,6 +39,8 @@ use crate::message::{self, Id, Message, MessageKind, MessageParseError};
 
 pub use self::conduct::{Conduct, Excuse, NoAnswer, ServerEnd, UnansweredCall};
 pub use self::text::ClippedText;
+use self::turns::TurnFold;
+pub use self::turns::{ModelTurn, RequestedCall, TurnReply};
 use self::work::WorkFold;
 pub use self::work::{ExternalAgentWork, ModelActivity, PhaseSpan, StepDone, TrialWork};
 
@@ -61,6 +64,8 @@ pub struct FoldedTrial {
     pub conduct: Conduct,
     /// Everything else: steps, checks, models.
     pub work: TrialWork,
+    /// The turns of the agent's model, in order, if they were requested ([`FoldOptions::turns`]).
+    pub turns: Vec<ModelTurn>,
     /// The last line of the record, if it is incomplete.
     pub torn: Option<TornLine>,
 }
@@ -76,6 +81,8 @@ pub struct FoldOptions {
     /// How many bytes of each other text to keep: the prompt, the answer, the output of a step.
     /// Longer texts lose their middle.
     pub text_bytes: usize,
+    /// Whether the turns of the agent's model are kept.
+    pub turns: bool,
 }
 
 impl Default for FoldOptions {
@@ -84,6 +91,7 @@ impl Default for FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Person],
             payload_bytes: 64 * 1024 * 1024,
             text_bytes: 64 * 1024,
+            turns: false,
         }
     }
 }
@@ -125,6 +133,7 @@ pub struct Fold {
     findings: Findings,
     conduct: ConductFold,
     work: WorkFold,
+    turns: Option<TurnFold>,
     unread: Vec<UnreadMessage>,
 }
 
@@ -149,6 +158,7 @@ impl Fold {
             findings: Findings::default(),
             conduct: ConductFold::default(),
             work: WorkFold::new(options.text_bytes),
+            turns: options.turns.then(|| TurnFold::new(options.text_bytes)),
             unread: Vec::new(),
         }
     }
@@ -156,6 +166,9 @@ impl Fold {
     /// Adds the next event. Fails only if a blob can't be read.
     pub fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
         self.work.push(event, blobs)?;
+        if let Some(turns) = &mut self.turns {
+            turns.push(event, blobs);
+        }
         self.conduct.at(event.at);
         match &event.event {
             EventKind::ConnectionOpened(opened) => {
@@ -260,6 +273,7 @@ impl Fold {
             breaches,
             conduct,
             work,
+            turns: self.turns.map(TurnFold::into_turns).unwrap_or_default(),
             torn: None,
         }
     }

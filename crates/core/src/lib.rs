@@ -40,5 +40,6 @@ pub mod statistics;
 pub mod suite;
 pub mod summary;
 pub mod transcript;
+pub mod trial_names;
 pub mod typed_arguments;
 pub mod verdict;

@@ -17,8 +17,8 @@ use proctor_core::summary::{TrialResult, UnmetCheck};
 use proctor_core::transcript::Call;
 use proctor_core::verdict::Verdict;
 
-pub(crate) use self::calls::answer;
-use self::calls::{describe, made};
+use self::calls::made;
+pub(crate) use self::calls::{answer, describe};
 
 /// The maximum number of checks, and of calls, notes and lines of output for each.
 const SHOWN: usize = 5;

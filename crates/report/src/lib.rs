@@ -8,6 +8,7 @@
     reason = "a new variant must not pass by default"
 )]
 
+pub mod conversation;
 pub mod evals;
 mod evidence;
 pub mod json;

@@ -3,7 +3,7 @@
 //! Lines fit the width of the terminal, all text from outside is escaped, and no meaning depends on colour.
 
 mod agents;
-mod lines;
+pub(crate) mod lines;
 mod totals;
 
 use anstyle::{AnsiColor, Style};

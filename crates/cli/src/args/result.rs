@@ -57,22 +57,42 @@ pub(crate) struct ShowArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Show everything that a run recorded, in order.
+/// Show trials as conversations: prompt, model turns, calls with results, answer, checks.
+///
+/// The header has the outcome and its reason. Each check is shown with the calls that decide it. Long
+/// arguments, results and texts lose their middle; `--full` shows all of it.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result view latest
+  proctor result view latest fix-crash-loop             all trials of the case
+  proctor result view latest fix-crash-loop 4           its fourth trial
+  proctor result view my-suite codex/fix-crash-loop 4   its fourth trial with one agent
+  proctor result view latest --raw | less               every recorded event
+  proctor result view latest -o json | jq 'select(.event.frame)'
+
+Exit codes: 0 shown, 2 usage or an unreadable record, 4 no such trial.")]
 pub(crate) struct ViewArgs {
     /// The run: its folder, `latest`, or a unique part of its name
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
+    /// Only this trial: `CASE`, `CASE NUMBER` or `AGENT/CASE NUMBER`, as reports name it
+    #[arg(value_name = "TRIAL", conflicts_with = "trial")]
+    pub(crate) names: Vec<String>,
+
     /// Only trials whose name has this in it
     #[arg(long, value_name = "TEXT")]
     pub(crate) trial: Option<String>,
 
-    /// Only what was found to be wrong with servers
+    /// Show every recorded event in order, one a line
+    #[arg(long)]
+    pub(crate) raw: bool,
+
+    /// Only protocol problems of servers, as events
     #[arg(long)]
     pub(crate) findings: bool,
 
-    /// Show messages and texts over 4 KiB whole
+    /// Show long messages and texts whole
     #[arg(long)]
     pub(crate) full: bool,
 

@@ -1,5 +1,6 @@
 //! `proctor result`: recorded runs, listed and shown.
 
+mod conversation;
 mod list;
 
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use proctor_core::runs;
 use proctor_run::engine::runs::RUNS;
 
-use super::{show, view};
+use super::show;
 use crate::args::ResultCommand;
 use crate::exit::Exit;
 
@@ -15,7 +16,7 @@ pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
     match command {
         ResultCommand::List(args) => list::run(args),
         ResultCommand::Show(args) => show::run(args),
-        ResultCommand::View(args) => view::run(args),
+        ResultCommand::View(args) => conversation::run(args),
     }
 }
 

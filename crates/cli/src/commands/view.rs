@@ -1,4 +1,4 @@
-//! `proctor result view`: shows every recorded event of a run, in order.
+//! `proctor result view --raw`: shows every recorded event of a run, in order.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use proctor_core::duration;
 use proctor_core::event::{Body, Direction, Event, EventKind, Purpose};
 use proctor_core::printable::printable;
 use proctor_core::record::{EventReader, RecordError, RunReader, TrialFile};
+use proctor_core::trial_names::NamedTrial;
 use proctor_core::verdict::Verdict;
 
 use crate::args::{ViewArgs, ViewFormat};
@@ -15,14 +16,19 @@ use crate::output;
 /// The maximum length of a message or text without `--full`, in bytes.
 const SHOWN: usize = 4096;
 
-pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
-    let run = RunReader::open(&super::result::run_folder(&args.run)?)?;
-    let view = View { run: &run, args };
-    if args.trial.is_none() {
+/// Shows the events of a run; of these trials only, if some are given.
+pub(crate) fn run(
+    run: &RunReader,
+    args: &ViewArgs,
+    only: Option<&[NamedTrial]>,
+) -> anyhow::Result<Exit> {
+    let view = View { run, args, only };
+    let is_whole = args.trial.is_none() && only.is_none();
+    if is_whole {
         view.title(&format!("run {}", run.started().name))?;
         view.events(run.events()?)?;
     }
-    let mut selected = args.trial.is_none();
+    let mut selected = is_whole;
     for trial in run.trials()? {
         if !view.selects(&trial)? {
             continue;
@@ -46,11 +52,15 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
 struct View<'a> {
     run: &'a RunReader,
     args: &'a ViewArgs,
+    only: Option<&'a [NamedTrial]>,
 }
 
 impl View<'_> {
     /// Whether `--trial` selects a trial, by its file name or by the name of its case.
     fn selects(&self, trial: &TrialFile) -> Result<bool, RecordError> {
+        if let Some(only) = self.only {
+            return Ok(only.iter().any(|named| named.file == *trial));
+        }
         let Some(part) = &self.args.trial else {
             return Ok(true);
         };

@@ -5,10 +5,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use crate::event::{Body, ModelAsked, ModelReplied, Purpose};
 use crate::record::Blobs;
+
+use super::turns::read;
 
 /// How many names are kept.
 const NAMES: usize = 20;
@@ -24,8 +25,8 @@ pub(super) struct UnknownToolCalls {
 }
 
 #[derive(Deserialize)]
-struct ToolName {
-    name: String,
+pub(super) struct ToolName {
+    pub(super) name: String,
 }
 
 #[derive(Deserialize)]
@@ -64,10 +65,4 @@ impl UnknownToolCalls {
     pub(super) fn into_names(self) -> Vec<String> {
         self.names
     }
-}
-
-/// Parses a body; `None` if it is missing or damaged.
-fn read<T: DeserializeOwned>(body: &Body, blobs: &Blobs) -> Option<T> {
-    let bytes = blobs.body_bytes(body).ok().flatten()?;
-    serde_json::from_slice(&bytes).ok()
 }

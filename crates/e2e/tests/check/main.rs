@@ -9,6 +9,7 @@
 mod assertions;
 mod blame;
 mod compat;
+mod conversations;
 mod exits;
 mod folders;
 mod guards;

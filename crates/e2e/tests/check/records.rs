@@ -48,7 +48,12 @@ fn a_record_is_shown_in_part_or_whole() {
     let (code, shown) = said(&suite, &["check", "eval.yaml", "--record", "run"]);
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("fixture: 1× noise, such as: "), "{shown}");
-    let view = |words: &[&str]| said(&suite, &[&["result", "view", "run"], words].concat());
+    let view = |words: &[&str]| {
+        said(
+            &suite,
+            &[&["result", "view", "run", "--raw"], words].concat(),
+        )
+    };
     let (_, short) = view(&[]);
     assert!(short.contains("1 case, 1 agent\n"), "{short}");
     assert!(short.contains("check toolsUsed passed\n"), "{short}");
@@ -85,7 +90,7 @@ fn an_event_of_a_newer_version_is_shown_as_such_and_skipped() {
     let paused = r#"{"trialPaused":{"for":1.50,"why":"\u001b[31m"}}"#;
     edit(&first, phase, paused);
     edit("run/run.jsonl", "\"serverSeen\"", "\"serverHeard\"");
-    let (code, shown) = said(&suite, &["result", "view", "run"]);
+    let (code, shown) = said(&suite, &["result", "view", "run", "--raw"]);
     assert_eq!(code, Some(0), "{shown}");
     assert!(
         shown.contains("unknown event trialPaused of a newer Proctor: {\"for\":1.50,"),
@@ -104,7 +109,7 @@ fn an_event_of_a_newer_version_is_shown_as_such_and_skipped() {
     let version = format!("\"proctor\":\"{}\"", env!("CARGO_PKG_VERSION"));
     edit("run/run.jsonl", &version, "\"proctor\":\"99.1.0\"");
     edit(&first, "\"phase\":\"serve\"", "\"phase\":\"hover\"");
-    let (code, shown) = said(&suite, &["result", "view", "run"]);
+    let (code, shown) = said(&suite, &["result", "view", "run", "--raw"]);
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("unknown event phaseStarted"), "{shown}");
     assert_eq!(said(&suite, &["check", "--resume", "run"]).0, Some(2));

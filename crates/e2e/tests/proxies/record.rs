@@ -120,7 +120,7 @@ fn a_session_is_kept_and_told_of() {
     );
     assert_eq!(said.stderr, expected);
     let view = Command::new(proctor())
-        .args(["result", "view", &run])
+        .args(["result", "view", "--raw", &run])
         .output();
     let view = String::from_utf8(view.unwrap().stdout).unwrap();
     for part in [

@@ -108,10 +108,10 @@ fn a_killed_session_leaves_no_process_and_a_trial_that_never_ended() {
     }
 }
 
-/// What `proctor result view` prints.
+/// What `proctor result view --raw` prints.
 fn view(record: &Path) -> String {
     let output = Command::new(proctor_e2e::proctor())
-        .args(["result", "view"])
+        .args(["result", "view", "--raw"])
         .arg(record)
         .output()
         .unwrap();

@@ -36,7 +36,7 @@ fn target(call: &Call) -> String {
 }
 
 /// Formats a call with its answer: `#12 tools/call fs.read_file {"path":"/a"} → error -32602: no`.
-pub(super) fn describe(call: &Call) -> String {
+pub(crate) fn describe(call: &Call) -> String {
     let (method, arguments) = match &call.request {
         CallRequest::Tool { arguments, .. } => ("tools/call", Some(arguments)),
         CallRequest::Resource { .. } => ("resources/read", None),

@@ -125,7 +125,7 @@ fn fitted(text: &str, room: usize) -> Vec<String> {
 }
 
 /// In the log of a CI service, a line may be a command to it: such a line is not left as it is.
-fn defused(line: &str) -> String {
+pub(crate) fn defused(line: &str) -> String {
     let start = line.trim_start();
     if start.starts_with("::") || start.starts_with("##[") {
         format!("\\{line}")
@@ -135,7 +135,7 @@ fn defused(line: &str) -> String {
 }
 
 /// The text, or its beginning with an ellipsis, no wider than the room.
-pub(super) fn cut(text: &str, room: usize) -> String {
+pub(crate) fn cut(text: &str, room: usize) -> String {
     if fits(text, room) {
         return text.to_owned();
     }
@@ -172,13 +172,13 @@ fn wrap(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-fn fits(text: &str, room: usize) -> bool {
+pub(crate) fn fits(text: &str, room: usize) -> bool {
     text.chars().nth(room * STACKED).is_none() && text.width() <= room
 }
 
 /// Where the longest beginning ends that fits. Widths don't add up character by character: marks
 /// can make the one before them wider.
-fn fitting(text: &str, room: usize) -> usize {
+pub(crate) fn fitting(text: &str, room: usize) -> usize {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     ends.take(room * STACKED)
         .take_while(|end| text[..*end].width() <= room)

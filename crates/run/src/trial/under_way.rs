@@ -15,6 +15,7 @@ impl Trial {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Step],
             payload_bytes: 0,
             text_bytes: 0,
+            turns: false,
         };
         let recorder = self.recorder.clone();
         let folding = tokio::task::spawn_blocking(move || recorder.fold(&options));
