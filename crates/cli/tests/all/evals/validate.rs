@@ -67,7 +67,10 @@ fn e36_a_valid_file_may_have_warnings_unless_it_must_not() {
     assert_eq!(document["problems"][0]["place"]["line"], 3);
     for (text, expected) in [
         ("", "expected a list of evals, or a map with a list `evals`"),
-        ("kind: Eval", "expected a list of evals, or a map with a list `evals`"),
+        (
+            "kind: Eval",
+            "expected a list of evals, or a map with a list `evals`",
+        ),
         ("[", "invalid YAML"),
     ] {
         let output = validate(text, &[]);
@@ -82,7 +85,9 @@ fn e36_a_valid_file_may_have_warnings_unless_it_must_not() {
         .output();
     assert_eq!(output.code, Some(2), "{output}");
     assert!(
-        output.stdout.contains("hint: `proctor evals validate`"),
+        output
+            .stdout
+            .contains("hint: check it with `proctor evals validate`"),
         "{output}"
     );
 }
