@@ -49,16 +49,9 @@ pub struct Message<'a> {
 /// The type of a message.
 #[derive(Debug)]
 pub enum MessageKind<'a> {
-    Request {
-        id: Id,
-        method: &'a str,
-    },
-    Notification {
-        method: &'a str,
-    },
-    Answer {
-        id: Id,
-    },
+    Request { id: Id, method: &'a str },
+    Notification { method: &'a str },
+    Answer { id: Id },
     Neither,
 }
 

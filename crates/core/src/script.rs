@@ -109,11 +109,17 @@ pub enum ProviderFault {
     /// No reply in time.
     TimedOut,
     /// The key is wrong.
-    Key { detail: String },
+    Key {
+        detail: String,
+    },
     /// The conversation exceeds the context window.
-    ContextOverflow { detail: String },
+    ContextOverflow {
+        detail: String,
+    },
     /// The question is refused.
-    Rejected { detail: String },
+    Rejected {
+        detail: String,
+    },
     Malformed {
         detail: String,
     },

@@ -47,7 +47,10 @@ fn fails(attack: &str, told: &str) {
 #[test]
 fn a_server_that_stops_its_guard_fails_and_leaves_nothing() {
     fails("kill -STOP $PPID", "the program stopped its guard");
-    fails("while kill -STOP $PPID; do :; done", "the program stopped its guard");
+    fails(
+        "while kill -STOP $PPID; do :; done",
+        "the program stopped its guard",
+    );
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_run_that_did_not_come_about_is_an_error_with_its_reason() {
             Some("the server `x` did not come up"),
             "the server `x` did not come up",
         ),
-        (None, "0 of 2 passed"),
+        (None, "0 of 2 trials passed"),
     ] {
         let report = proctor_report::Report {
             exit: 3,

@@ -115,7 +115,8 @@ fn tools_used_fails_with_the_number_of_calls() {
 #[test]
 fn tools_used_is_unknown_when_the_record_is_truncated() {
     let made = transcript(vec![tool_call(1, "a", CUT), called(2, "a", 2)]);
-    let why = "call #1 may match, but its arguments (9 bytes) can't be read: truncated in the record";
+    let why =
+        "call #1 may match, but its arguments (9 bytes) can't be read: truncated in the record";
     check_unknown(
         &Check::ToolsUsed(vec![with_x("a", 1)]),
         &made,

@@ -158,7 +158,8 @@ fn a_run_without_the_tap_can_t_be_replayed() {
     assert_eq!(first.code, Some(1), "{}", first.stderr);
     let seen = again(CLAUDE_CODE, &first.record, &[]);
     assert_ne!(seen.code, Some(0), "{}", seen.stdout);
-    let lacks = "the record has no model replies for this trial; record external agents with `modelTap`";
+    let lacks =
+        "the record has no model replies for this trial; record external agents with `modelTap`";
     assert!(seen.stderr.contains(lacks), "{}", seen.stderr);
 }
 
