@@ -302,7 +302,11 @@ fn a_run_is_not_gone_on_with_by_another_judge() {
     judged("other.yaml");
     let again = Session::new(&["check"]).resume(&seen.record).run();
     assert_eq!(again.code, Some(2), "{}", again.stderr);
-    assert!(again.stderr.contains("the judge changed since the run started"));
+    assert!(
+        again
+            .stderr
+            .contains("the judge changed since the run started")
+    );
 }
 
 #[test]
@@ -321,10 +325,7 @@ fn a_run_is_not_gone_on_with_on_another_server() {
     suite.write("mode", "--mode no-tools");
     let refused = resumed(&seen.record, &[]);
     assert_eq!(refused.code, Some(3), "{}", refused.stderr);
-    for part in [
-        "changed since the run started",
-        "tools and has 0",
-    ] {
+    for part in ["changed since the run started", "tools and has 0"] {
         assert!(refused.stderr.contains(part), "{}", refused.stderr);
     }
     suite.write("mode", "");

@@ -126,7 +126,11 @@ fn expect(seen: &SessionOutcome, code: i32, says: &str) {
 #[test]
 fn e3_a_server_that_ships_nothing_is_not_asked() {
     let shop = Shop::new(&json!([passing()]), &["evals-nowhere"]);
-    expect(&shop.run_all(&["--yes"]), 2, "declares no `evals` capability");
+    expect(
+        &shop.run_all(&["--yes"]),
+        2,
+        "declares no `evals` capability",
+    );
     assert!(!shop.sent().iter().any(|method| method == "evals/list"));
 }
 

@@ -168,11 +168,7 @@ async fn a_verification_that_names_no_status_wants_success() {
         fails(&wrong, Blame::Agent, says);
     }
     let wrong = stage.verify(action(get(&server, "/away"))).await;
-    fails(
-        &wrong,
-        Blame::Agent,
-        "expected status 2xx, found 302 Found",
-    );
+    fails(&wrong, Blame::Agent, "expected status 2xx, found 302 Found");
     let wanted = HttpStep {
         status: Some(404),
         ..get(&server, "/nothing")

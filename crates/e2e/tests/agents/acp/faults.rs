@@ -184,7 +184,11 @@ fn what_is_no_agent_is_an_error() {
         expect(&seen, Outcome::Errored, Some(Blame::Agent), reason);
     };
     check("cat", &[], "`initialize` failed");
-    check("true", &[], "it exited with code 0 before it accepted the task");
+    check(
+        "true",
+        &[],
+        "it exited with code 0 before it accepted the task",
+    );
     check(
         "sh",
         &["-c", "echo; echo hello; exit 4"],
