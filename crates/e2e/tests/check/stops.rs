@@ -152,14 +152,14 @@ fn a_run_that_is_gone_on_with_is_the_same_run() {
     refused(&["--task-timeout", "1s"], "keeps its plan");
     let script = std::fs::read_to_string(suite.path("model.yaml")).unwrap();
     suite.write("model.yaml", &script.replace("done", "finished"));
-    refused(&[], "have changed");
+    refused(&[], "changed since the run started");
     suite.write("model.yaml", &script);
     let servers = std::fs::read_to_string(suite.path("mcp.json")).unwrap();
     suite.write(
         "mcp.json",
         &servers.replace("[]", "[\"--mode\", \"banner\"]"),
     );
-    refused(&[], "have changed");
+    refused(&[], "changed since the run started");
     suite.write("mcp.json", &servers);
     assert_eq!(resumed(&seen.record, &[]).code, Some(0));
 }
@@ -302,7 +302,11 @@ fn a_run_is_not_gone_on_with_by_another_judge() {
     judged("other.yaml");
     let again = Session::new(&["check"]).resume(&seen.record).run();
     assert_eq!(again.code, Some(2), "{}", again.stderr);
-    assert!(again.stderr.contains("the judge is not that of the run"));
+    assert!(
+        again
+            .stderr
+            .contains("the judge changed since the run started")
+    );
 }
 
 #[test]

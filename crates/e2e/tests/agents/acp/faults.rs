@@ -159,7 +159,7 @@ fn an_agent_that_does_not_do_its_work_is_told_apart_from_one_that_does_it_badly(
         "needs-login",
         Outcome::Errored,
         Some(Blame::Infra),
-        "it wants to be logged in",
+        "it requires a login",
     );
     check(
         "forgetful",
@@ -174,7 +174,7 @@ fn an_agent_that_does_not_do_its_work_is_told_apart_from_one_that_does_it_badly(
         agent,
         "the agent gave no answer",
     );
-    check("out-of-turns", Outcome::TimedOut, None, "turns");
+    check("out-of-turns", Outcome::TimedOut, None, "turn limit");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn an_agent_that_takes_too_long_is_timed_out() {
         &seen,
         Outcome::TimedOut,
         None,
-        "within 4s: it was in the drive phase",
+        "after 4s: it was in the drive phase",
     );
 }
 

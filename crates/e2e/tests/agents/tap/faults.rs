@@ -63,7 +63,7 @@ fn is_silent(agent: TappedRun) {
         &seen,
         Outcome::TimedOut,
         None,
-        "within 6s: it was in the drive phase",
+        "after 6s: it was in the drive phase",
     );
 }
 
