@@ -288,7 +288,7 @@ fn e5_e33_a_list_without_end_ends_the_command() {
     for (mode, says) in [
         ("evals-million", "100000 items"),
         ("evals-endless-cursor", "1000 pages"),
-        ("evals-same-cursor", "would never end"),
+        ("evals-same-cursor", "endless pagination"),
     ] {
         let shop = Shop::new(&json!([passing()]), &[mode]);
         let seen = shop.run_all(&["--yes"]);

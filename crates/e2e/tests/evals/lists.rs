@@ -78,9 +78,9 @@ async fn e5_e33_lists_without_an_end_name_the_cap() {
     );
     let few = ["--mode", "evals-million", "--mode", "evals-page=10"];
     let told = refused(&few, &caps).await;
-    assert!(told.contains("more than 1000 pages"), "{told}");
+    assert!(told.contains("limit of 1000 pages"), "{told}");
     let told = refused(&["--mode", "evals-endless-cursor"], &caps).await;
-    assert!(told.contains("more than 1000 pages"), "{told}");
+    assert!(told.contains("limit of 1000 pages"), "{told}");
     let told = refused(&["--mode", "evals-same-cursor"], &caps).await;
     assert!(told.contains("the cursor `again` twice"), "{told}");
     let slow = [

@@ -45,7 +45,7 @@ fn a_list_without_end_is_ended_and_named() {
     let circle = tools("repeated-cursor");
     assert_eq!(circle.code, Some(3));
     assert!(
-        circle.stderr.contains("twice, and would never end"),
+        circle.stderr.contains("twice (endless pagination)"),
         "{}",
         circle.stderr
     );

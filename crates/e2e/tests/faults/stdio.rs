@@ -88,7 +88,7 @@ fn every_wrong_message_is_noted_and_survived() {
             &["--mode", "wrong-shape"],
             SessionExpectation {
                 code: 3,
-                says: "is not an object as it should be",
+                says: "is not an object",
                 finds: Some(FindingKind::Protocol),
             },
         ),

@@ -53,7 +53,7 @@ fn e5_a_list_past_a_cap_ends_with_an_error_that_names_the_cap() {
     let output = canned.run(&["evals", "list"]);
     assert_eq!(output.code, Some(3), "{}", output.stderr);
     assert!(
-        output.stderr.contains("more than 100000 items"),
+        output.stderr.contains("limit of 100000 items"),
         "{}",
         output.stderr
     );
@@ -65,7 +65,7 @@ fn e5_a_list_past_a_cap_ends_with_an_error_that_names_the_cap() {
     let output = canned.run(&["evals", "list"]);
     assert_eq!(output.code, Some(3), "{}", output.stderr);
     assert!(
-        output.stderr.contains("more than 1000 pages"),
+        output.stderr.contains("limit of 1000 pages"),
         "{}",
         output.stderr
     );
