@@ -82,11 +82,7 @@ fn calls_in_error_and_invented_tools_are_evidence() {
 
     let other = json!({"toolsUsed": [{"server": "fixture", "tool": "add"}]});
     let seen = suite("fail", &[], &other, &json!({})).check(&[]).run();
-    assert!(
-        seen.stdout.contains("failed calls:"),
-        "{}",
-        seen.stdout
-    );
+    assert!(seen.stdout.contains("failed calls:"), "{}", seen.stdout);
     assert!(
         seen.stdout.contains("tools/call fixture.fail"),
         "{}",

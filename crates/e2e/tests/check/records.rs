@@ -88,7 +88,7 @@ fn an_event_of_a_newer_version_is_shown_as_such_and_skipped() {
     let (code, shown) = said(&suite, &["result", "view", "run"]);
     assert_eq!(code, Some(0), "{shown}");
     assert!(
-        shown.contains("unknown event trialPaused of a newer Proctor: {\"for\":1.50,"),
+        shown.contains("unknown event trialPaused of a newer Proctor version: {\"for\":1.50,"),
         "{shown}"
     );
     assert!(shown.contains("unknown event serverHeard"), "{shown}");

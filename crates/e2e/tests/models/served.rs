@@ -243,8 +243,7 @@ fn one_script_is_the_same_transcript_in_every_vendors_package() {
 and two."#;
     assert_eq!(first[1]["text"], last);
     assert_eq!(first[1]["stop"], "done");
-    let totals =
-        "16 requests, 0 of them side requests, 0 unanswered; 25872 tokens in, 608 out\n";
+    let totals = "16 requests, 0 of them side requests, 0 unanswered; 25872 tokens in, 608 out\n";
     assert!(told.ends_with(totals), "{told}");
     assert!(
         told.contains("messages /v1/messages: 2 results: replies They gave add of"),

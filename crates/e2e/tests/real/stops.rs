@@ -104,7 +104,10 @@ fn a_killed_session_leaves_no_process_and_a_trial_that_never_ended() {
         let written = fs::read(&part).unwrap();
         fs::write(&part, &written[..written.len() - 5]).unwrap();
         let shown = view(&seen.record);
-        assert!(shown.contains("warning: the last line is truncated"), "{shown}");
+        assert!(
+            shown.contains("warning: the last line is truncated"),
+            "{shown}"
+        );
     }
 }
 
