@@ -44,7 +44,7 @@ fn too_few_processes_are_an_error_and_not_a_hang() {
         command.args(&words[1..]).current_dir(suite.folder());
         let (code, said) = ended(&mut command);
         assert_eq!(code, Some(2), "{processes} processes: {said}");
-        assert!(said.contains("could not start a thread"), "{said}");
+        assert!(said.contains("can't start a thread"), "{said}");
         assert!(!said.contains("bug"), "{said}");
     }
 }

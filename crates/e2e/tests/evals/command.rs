@@ -222,7 +222,7 @@ fn e28_e29_without_a_terminal_and_a_yes_nothing_is_called() {
     let eval = execution("says", "echo", &json!({"text": "hi"}), "hi");
     let shop = Shop::new(&json!([eval]), &[]);
     let seen = shop.run(&[]);
-    expect(&seen, 2, "this needs your consent");
+    expect(&seen, 2, "consent is required");
     // What would have been called is shown, with the command.
     expect(&seen, 2, r#"{"text":"hi"}"#);
     expect(&seen, 2, "fixture-server");
@@ -241,7 +241,7 @@ fn e30_consent_is_kept_until_anything_changes() {
     let shop = Shop::new(&evals("hi"), &[]);
     let file = shop.suite.path("consent.yaml").display().to_string();
     let consent = ["--consent", file.as_str()];
-    expect(&shop.run_all(&consent), 2, "this needs your consent");
+    expect(&shop.run_all(&consent), 2, "consent is required");
     let agreed = ["--consent", file.as_str(), "--yes"];
     expect(&shop.run_all(&agreed), 1, "Consent saved to");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -326,14 +326,14 @@ fn e37_a_task_set_can_be_what_a_server_ships() {
         shop.suite.eval(&json!({"taskSets": [set]}), &json!({}));
     };
     config("invocation");
-    expect(&shop.suite.check(&[]).run(), 2, "this needs your consent");
+    expect(&shop.suite.check(&[]).run(), 2, "consent is required");
     let seen = shop.suite.check(&["--yes"]).run();
     expect(&seen, 0, "PASS      picks-add");
     config("execution");
     let seen = shop.suite.check(&["--yes"]).run();
     expect(&seen, 1, "FAIL      says");
     let resumed = Session::new(&["check"]).resume(&seen.record).run();
-    expect(&resumed, 2, "this needs your consent");
+    expect(&resumed, 2, "consent is required");
 }
 
 #[test]

@@ -127,7 +127,10 @@ fn mistakes_are_told_before_the_tool_is_called() {
     );
     refused(&["echo", "text=@"], "name a file after `@`");
     refused(&["echo", "-"], "stdin: EOF while parsing");
-    refused(&["echo", "--args", "[1]"], "arguments are a JSON object");
+    refused(
+        &["echo", "--args", "[1]"],
+        "write the arguments as a JSON object",
+    );
     refused(&["add", "a=@-", "b=@-"], "stdin can be read only once");
 }
 

@@ -30,7 +30,7 @@ fn e7_e35_clients_are_told_of_a_change_and_get_the_new_list() {
     assert_eq!(list(&mut spoken), ["first", "second"]);
 
     shelf.write("evals:\n  - id: a\n");
-    spoken.wait_for("the evals stay as they were");
+    spoken.wait_for("still serving the old evals");
     assert_eq!(list(&mut spoken), ["first", "second"]);
     std::fs::remove_file(shelf.path("evals.yaml")).unwrap();
     spoken.wait_for(": 1 error; still serving the old evals");
