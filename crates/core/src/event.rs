@@ -17,7 +17,7 @@ mod planned;
 mod unknown;
 mod work;
 
-pub use crate::phase::StepPhase;
+pub use crate::phase::Phase;
 
 pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 
@@ -59,7 +59,7 @@ pub enum EventKind {
     TrialStarted(TrialStarted),
     /// A trial entered another phase.
     PhaseStarted {
-        phase: StepPhase,
+        phase: Phase,
     },
     /// A trial ended. Last in its file, before the file is renamed.
     TrialEnded(TrialEnded),

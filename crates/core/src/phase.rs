@@ -1,6 +1,6 @@
 //! The phases of a trial and their names.
 //!
-//! Its main type is [`StepPhase`].
+//! Its main type is [`Phase`].
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A phase of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum StepPhase {
+pub enum Phase {
     /// Steps before the agent works.
     Setup,
     Serve,
@@ -20,7 +20,7 @@ pub enum StepPhase {
     Cleanup,
 }
 
-impl StepPhase {
+impl Phase {
     /// The word in records, reports and messages.
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl StepPhase {
     }
 }
 
-impl fmt::Display for StepPhase {
+impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn records_and_reports_spell_a_phase_alike() {
         for phase in [
-            StepPhase::Setup,
-            StepPhase::Serve,
-            StepPhase::Drive,
-            StepPhase::Grade,
-            StepPhase::Cleanup,
+            Phase::Setup,
+            Phase::Serve,
+            Phase::Drive,
+            Phase::Grade,
+            Phase::Cleanup,
         ] {
             assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
         }

@@ -116,9 +116,12 @@ pub fn select(trials: Vec<NamedTrial>, text: &str) -> Result<Vec<NamedTrial>, Tr
     let is_named = |trial: &NamedTrial| trial.labels().iter().any(|label| label == text);
     let is_whole = trials.iter().any(is_named);
     let mut labels: Vec<String> = trials.iter().flat_map(NamedTrial::labels).collect();
-    let is_meant = |trial: &NamedTrial| match is_whole {
-        true => is_named(trial),
-        false => trial.contains(text),
+    let is_meant = |trial: &NamedTrial| {
+        if is_whole {
+            is_named(trial)
+        } else {
+            trial.contains(text)
+        }
     };
     let selected: Vec<NamedTrial> = trials.into_iter().filter(is_meant).collect();
     if !selected.is_empty() {

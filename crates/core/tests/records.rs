@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use proctor_core::event::{
     Actor, Body, ConnectionClosed, ConnectionId, ConnectionOpened, Direction, EventKind, Finding,
-    FindingKind, Frame, HttpHead, Outcome, RunEnded, RunStarted, StepPhase, TrialEnded,
-    TrialStarted, WireKind,
+    FindingKind, Frame, HttpHead, Outcome, Phase, RunEnded, RunStarted, TrialEnded, TrialStarted,
+    WireKind,
 };
 use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::index::{self, IndexScrutiny};
@@ -176,7 +176,7 @@ fn stdio(mut trial: TrialWriter) -> Result<(), RecordError> {
     trial.append(
         10,
         EventKind::PhaseStarted {
-            phase: StepPhase::Drive,
+            phase: Phase::Drive,
         },
     )?;
     trial.append(11, opened(Actor::Agent, WireKind::Stdio))?;

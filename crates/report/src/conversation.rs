@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use proctor_core::duration;
-use proctor_core::event::{AgentClaimed, Claim, Outcome, StepPhase};
+use proctor_core::event::{AgentClaimed, Claim, Outcome, Phase};
 use proctor_core::fold::{ClippedText, FoldOptions, FoldedTrial, ModelTurn, TurnReply};
 use proctor_core::hint::listed;
 use proctor_core::transcript::{Call, CallRequest};
@@ -76,13 +76,13 @@ pub fn render(
         decides: decides(folded),
     };
     conversation.head(&mut screen, heading);
-    conversation.steps(&mut screen, |phase| phase == StepPhase::Setup);
-    conversation.text(&mut screen, "Prompt", folded.work.prompt.as_ref());
+    conversation.steps(&mut screen, |phase| phase == Phase::Setup);
+    Conversation::text(&mut screen, "Prompt", folded.work.prompt.as_ref());
     conversation.timeline(&mut screen);
     conversation.end(&mut screen);
     checks::render(&mut screen, folded);
     conversation.steps(&mut screen, |phase| {
-        !matches!(phase, StepPhase::Setup | StepPhase::Grade)
+        !matches!(phase, Phase::Setup | Phase::Grade)
     });
     conversation.findings(&mut screen);
     screen.into_text()
@@ -165,7 +165,7 @@ impl Conversation<'_> {
         screen.blank();
     }
 
-    fn text(&self, screen: &mut Screen, title: &str, text: Option<&ClippedText>) {
+    fn text(screen: &mut Screen, title: &str, text: Option<&ClippedText>) {
         if let Some(text) = text {
             screen.line(0, title, Some(STRONG));
             screen.block(2, &text.to_string(), None);
@@ -271,7 +271,7 @@ impl Conversation<'_> {
         let folded = self.folded;
         let is_shown = folded.turns.last().is_some_and(|turn| self.is_answer(turn));
         if !is_shown {
-            self.text(screen, "Answer", folded.work.answer.as_ref());
+            Self::text(screen, "Answer", folded.work.answer.as_ref());
         }
         let unread = folded.transcript.unread.iter();
         for message in unread {
@@ -286,7 +286,7 @@ impl Conversation<'_> {
     }
 
     /// Steps around the agent's work. Steps that grade are checks.
-    fn steps(&self, screen: &mut Screen, wanted: impl Fn(StepPhase) -> bool) {
+    fn steps(&self, screen: &mut Screen, wanted: impl Fn(Phase) -> bool) {
         for step in self.folded.work.steps.iter().filter(|s| wanted(s.phase)) {
             let (label, style) = checks::label(&step.verdict);
             let time = duration::brief(step.duration);

@@ -9,7 +9,7 @@ mod calls;
 use std::collections::BTreeSet;
 
 use proctor_core::decision::calls_in_error;
-use proctor_core::event::{Actor, Blame, CheckEvaluated, CheckId, Outcome, StepPhase};
+use proctor_core::event::{Actor, Blame, CheckEvaluated, CheckId, Outcome, Phase};
 use proctor_core::fold::{ClippedText, FoldedTrial, StepDone};
 use proctor_core::hint::listed;
 use proctor_core::printable::printable;
@@ -149,7 +149,7 @@ impl EvidenceLines {
     /// Steps that did not pass and are not checks, such as those of the setup.
     fn steps(&mut self, open: &[&CheckEvaluated], steps: &[StepDone]) {
         let is_check = |step: &StepDone| {
-            step.phase == StepPhase::Grade && open.iter().any(|check| is_of(check, step))
+            step.phase == Phase::Grade && open.iter().any(|check| is_of(check, step))
         };
         let failed: Vec<&StepDone> = steps
             .iter()
@@ -261,7 +261,7 @@ pub(crate) fn verify_step<'a>(
     check: &CheckEvaluated,
     steps: &'a [StepDone],
 ) -> Option<&'a StepDone> {
-    let mut steps = steps.iter().filter(|step| step.phase == StepPhase::Grade);
+    let mut steps = steps.iter().filter(|step| step.phase == Phase::Grade);
     steps.find(|step| is_of(check, step))
 }
 

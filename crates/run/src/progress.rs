@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{StepPhase, TrialEnded};
+use proctor_core::event::{Phase, TrialEnded};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::agent::ToolCallNotice;
@@ -19,7 +19,7 @@ pub enum Progress {
     /// A trial entered another phase.
     Phase {
         trial: usize,
-        phase: StepPhase,
+        phase: Phase,
     },
     /// An agent made a call.
     Called {
@@ -51,7 +51,7 @@ impl TrialProgress {
         self.tell(Progress::Started { trial });
     }
 
-    pub(crate) fn phase(&self, phase: StepPhase) {
+    pub(crate) fn phase(&self, phase: Phase) {
         let trial = self.trial;
         self.tell(Progress::Phase { trial, phase });
     }

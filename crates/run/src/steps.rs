@@ -23,7 +23,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Blame, StepPhase};
+use proctor_core::event::{Actor, Blame, Phase};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::step::values::{FillError, TemplateValues};
 use proctor_core::suite::step::{Action, Step};
@@ -179,7 +179,7 @@ impl Steps {
     }
 
     /// Runs any step but a judge's, and records its end even if the future is dropped.
-    pub async fn run(&mut self, phase: StepPhase, step: &Step) -> StepResult {
+    pub async fn run(&mut self, phase: Phase, step: &Step) -> StepResult {
         self.lingering.retain_mut(|script| !script.is_over());
         self.settle().await;
         let recorder = self.options.connect.recorder.clone();
@@ -192,7 +192,7 @@ impl Steps {
         self.add_outputs(step, done.outputs);
         let passed = done.verdict == Verdict::Pass;
         let may_fail = matches!(&step.action, Action::Script(script) if script.continue_on_error);
-        let is_unclear = done.is_unclear && phase == StepPhase::Grade;
+        let is_unclear = done.is_unclear && phase == Phase::Grade;
         let blame = done.blame.or((!is_unclear).then_some(blame_of(phase)));
         StepResult {
             goes_on: passed || may_fail,
@@ -212,7 +212,7 @@ impl Steps {
 
     async fn act(
         &mut self,
-        phase: StepPhase,
+        phase: Phase,
         action: &Action,
         note: &mut StepEndRecorder,
     ) -> ActionOutcome {
@@ -254,9 +254,9 @@ impl Steps {
 }
 
 /// The suite is to blame for setup and cleanup steps; the agent for verify steps.
-fn blame_of(phase: StepPhase) -> Blame {
+fn blame_of(phase: Phase) -> Blame {
     match phase {
-        StepPhase::Grade => Blame::Agent,
-        StepPhase::Setup | StepPhase::Serve | StepPhase::Drive | StepPhase::Cleanup => Blame::Suite,
+        Phase::Grade => Blame::Agent,
+        Phase::Setup | Phase::Serve | Phase::Drive | Phase::Cleanup => Blame::Suite,
     }
 }

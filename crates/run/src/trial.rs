@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{Actor, Blame, Body, EventKind, Outcome, Purpose, StepPhase, TrialEnded};
+use proctor_core::event::{Actor, Blame, Body, EventKind, Outcome, Phase, Purpose, TrialEnded};
 use proctor_core::index;
 use proctor_core::model::ModelMessage;
 use proctor_core::record::RecordError;
@@ -109,7 +109,7 @@ impl Trial {
         &self.context.suite.cases[self.case]
     }
 
-    fn phase(&self, phase: StepPhase) {
+    fn phase(&self, phase: Phase) {
         self.recorder.record(EventKind::PhaseStarted { phase });
         self.watch.phase(phase);
     }
@@ -145,13 +145,13 @@ impl Trial {
         if let Some(shipped) = &case.shipped {
             return self.work_shipped(shipped, toolbox).await;
         }
-        self.phase(StepPhase::Setup);
+        self.phase(Phase::Setup);
         for step in &case.setup {
-            let result = steps.run(StepPhase::Setup, step).await;
+            let result = steps.run(Phase::Setup, step).await;
             if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
                 (&result.verdict, result.goes_on)
             {
-                let reason = format!("{} step `{}` failed: {reason}", StepPhase::Setup, step.id);
+                let reason = format!("{} step `{}` failed: {reason}", Phase::Setup, step.id);
                 return errored(result.blame.unwrap_or(Blame::Suite), reason);
             }
         }
@@ -167,7 +167,7 @@ impl Trial {
             Ok(answer) => answer,
             Err(ended) => return ended,
         };
-        self.phase(StepPhase::Grade);
+        self.phase(Phase::Grade);
         steps.agent_answered(answer.clone());
         let graded = self.grade(steps, &answer).await;
         workspace.explain(graded)
@@ -179,7 +179,7 @@ impl Trial {
         toolbox: &mut Option<Toolbox>,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
-        self.phase(StepPhase::Serve);
+        self.phase(Phase::Serve);
         let opened = self.serve().await;
         *toolbox = Some(opened.map_err(|(blame, reason)| errored(blame, reason))?);
         self.drive(toolbox, prompt).await
@@ -233,7 +233,7 @@ impl Trial {
         toolbox: &mut Option<Toolbox>,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
-        self.phase(StepPhase::Drive);
+        self.phase(Phase::Drive);
         let Some(tools) = toolbox.as_ref() else {
             return Err(errored(Blame::Infra, "the servers offer no tools"));
         };
@@ -316,16 +316,15 @@ impl Trial {
         if case.cleanup.is_empty() || !case.unmet.is_empty() {
             return Ok(());
         }
-        self.phase(StepPhase::Cleanup);
+        self.phase(Phase::Cleanup);
         let all = async {
             let mut first = Ok(());
             for step in &case.cleanup {
-                let result = steps.run(StepPhase::Cleanup, step).await;
+                let result = steps.run(Phase::Cleanup, step).await;
                 if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
                     (&result.verdict, result.goes_on)
                 {
-                    let reason =
-                        format!("{} step `{}` failed: {reason}", StepPhase::Cleanup, step.id);
+                    let reason = format!("{} step `{}` failed: {reason}", Phase::Cleanup, step.id);
                     first = first.and(Err((result.blame.unwrap_or(Blame::Suite), reason)));
                 }
             }

@@ -98,7 +98,7 @@ impl Host for InteractiveHost {
                 self.say(&format!("Consent found in `{}`.\n", path.display()));
             }
             HostNotice::ConsentKept(path) => {
-                self.say(&format!("Consent saved to `{}`.\n", path.display()))
+                self.say(&format!("Consent saved to `{}`.\n", path.display()));
             }
             HostNotice::NotRun(not_run) => {
                 for one in not_run {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Body, StepPhase};
+use super::{Body, Phase};
 use crate::model::{StopReason, Usage};
 use crate::verdict::Verdict;
 
@@ -72,7 +72,7 @@ pub struct ModelReplied {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepEnded {
-    pub phase: StepPhase,
+    pub phase: Phase,
     /// The step's id within the case.
     pub id: String,
     /// The step's type, as written in the suite.

@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::duration::micros;
 use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CheckEvaluated, CheckId, ConnectionClosed,
-    ConnectionId, ConnectionOpened, Event, EventKind, Finding, ModelReplied, Purpose, StepEnded,
-    StepPhase, TrialEnded, TrialStarted,
+    ConnectionId, ConnectionOpened, Event, EventKind, Finding, ModelReplied, Phase, Purpose,
+    StepEnded, TrialEnded, TrialStarted,
 };
 use crate::model::Usage;
 use crate::record::{Blobs, RecordError};
@@ -83,7 +83,7 @@ pub struct ExternalAgentWork {
 /// The time that a trial spent in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseSpan {
-    pub phase: StepPhase,
+    pub phase: Phase,
     /// The duration, in JSON as microseconds.
     #[serde(with = "micros")]
     pub duration: Duration,
@@ -92,7 +92,7 @@ pub struct PhaseSpan {
 /// A step that was run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepDone {
-    pub phase: StepPhase,
+    pub phase: Phase,
     /// The step's id within the case.
     pub id: String,
     /// The step's type, as written in the suite.
@@ -421,7 +421,7 @@ impl WorkFold {
             Some(output) => self.text(output, blobs)?,
             None => None,
         };
-        if step.phase == StepPhase::Grade {
+        if step.phase == Phase::Grade {
             let id = step.id.clone();
             self.ungraded = Some(if step.kind == JUDGE {
                 CheckId::Judge(id)

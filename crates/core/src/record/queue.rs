@@ -312,7 +312,7 @@ fn write_lines(file: &EventFile, lines: &[u8], failed: &OnceLock<RecordError>) {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::io::{PipeReader, Read};
     use std::os::fd::OwnedFd;

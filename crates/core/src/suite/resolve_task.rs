@@ -15,7 +15,7 @@ use super::variables::Environment;
 use super::{Case, CaseId, Limits};
 use crate::decode::{Context, LooseText, Table};
 use crate::hint::nearest_hint;
-use crate::phase::StepPhase;
+use crate::phase::Phase;
 use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// The context in which a task is resolved.
@@ -89,9 +89,9 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
     };
     let [setup, verify, cleanup] = resolve_phases(
         [
-            (StepPhase::Setup, &parts.setup),
-            (StepPhase::Grade, &parts.verify),
-            (StepPhase::Cleanup, &parts.cleanup),
+            (Phase::Setup, &parts.setup),
+            (Phase::Grade, &parts.verify),
+            (Phase::Cleanup, &parts.cleanup),
         ],
         &steps,
     );

@@ -282,7 +282,7 @@ fn a_run_without_a_plan_is_an_error() {
 fn events_of_a_newer_version_are_counted_and_skipped() {
     let run = Run::planned(&["bot"], vec![case("a", 1, None)]);
     let mut trial = run.trial("a", "bot", 1, 1);
-    let phase = crate::event::StepPhase::Setup;
+    let phase = crate::event::Phase::Setup;
     trial.append(11, EventKind::PhaseStarted { phase }).unwrap();
     end(trial, Outcome::Passed);
     let before = run.summary();

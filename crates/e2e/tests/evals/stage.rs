@@ -264,7 +264,7 @@ impl Stage {
             match (report.status(at), item.eval()) {
                 (EvalStatus::Skipped, _) => drop(ends.insert(id, EvalEnd::Skipped(told()))),
                 (EvalStatus::Invalid, _) | (_, None) => {
-                    drop(ends.insert(id, EvalEnd::Invalid(told())))
+                    drop(ends.insert(id, EvalEnd::Invalid(told())));
                 }
                 (EvalStatus::Valid, Some(eval)) => cases.push(self.case(eval)),
             }

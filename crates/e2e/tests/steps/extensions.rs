@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use proctor_core::event::{Blame, StepPhase};
+use proctor_core::event::{Blame, Phase};
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{Extension, Package};
 use serde_json::{Value, json};
@@ -52,9 +52,7 @@ async fn an_operation_is_asked_for_and_gives_outputs() {
     let goodbye = goodbye.path().join("goodbye");
     let mut stage = stage(&json!({"goodbye": goodbye}));
     let echo = |text: &str| ask("k8s", "echo", &json!({"name": text}));
-    let result = stage
-        .run(StepPhase::Setup, "made", echo("a-{random.id}"))
-        .await;
+    let result = stage.run(Phase::Setup, "made", echo("a-{random.id}")).await;
     passes(&result);
     assert_eq!(
         result.output.unwrap(),
@@ -146,7 +144,7 @@ async fn a_dropped_step_leaves_the_extension_as_it_was() {
     let dropped = timeout(Duration::from_millis(200), stage.verify(hang)).await;
     assert!(dropped.is_err());
     let echo = ask("k8s", "echo", &json!({}));
-    passes(&stage.run(StepPhase::Cleanup, "cleanup_0", echo).await);
+    passes(&stage.run(Phase::Cleanup, "cleanup_0", echo).await);
     assert_eq!(stage.fill("{steps.cleanup_0.asked}"), "3");
     stage.close().await;
 }

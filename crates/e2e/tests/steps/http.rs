@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use proctor_core::event::{Blame, StepPhase};
+use proctor_core::event::{Blame, Phase};
 use proctor_core::suite::step::{Action, ContentCheck, HttpBody, HttpStep, PatternTemplate};
 use serde_json::json;
 
@@ -187,7 +187,7 @@ async fn a_request_is_filled_in_and_gives_outputs() {
     let mut stage = Stage::new();
     passes(
         &stage
-            .run(StepPhase::Setup, "made", action(get(&server, "/note")))
+            .run(Phase::Setup, "made", action(get(&server, "/note")))
             .await,
     );
     server.request();

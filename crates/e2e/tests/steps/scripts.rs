@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Blame, Body, StepPhase};
+use proctor_core::event::{Blame, Body, Phase};
 use proctor_core::suite::step::{Action, ScriptSource, ScriptStep};
 use proctor_core::verdict::Verdict;
 use tokio::time::timeout;
@@ -49,7 +49,7 @@ async fn the_exit_code_decides() {
 async fn what_it_wrote_is_there_for_later_steps() {
     let mut stage = Stage::new();
     let action = stage.inline("echo one; sleep 0.05; echo two >&2; sleep 0.05; echo three");
-    let result = stage.run(StepPhase::Setup, "made", action).await;
+    let result = stage.run(Phase::Setup, "made", action).await;
     passes(&result);
     assert_eq!(result.output.as_deref(), Some("one\ntwo\nthree\n"));
     assert_eq!(stage.fill("{steps.made.stdout}"), "one\nthree");
@@ -61,7 +61,7 @@ async fn what_it_wrote_is_there_for_later_steps() {
     let ended = &stage.ends()[0];
     assert_eq!(
         (ended.phase, &*ended.id, &*ended.kind),
-        (StepPhase::Setup, "made", "script")
+        (Phase::Setup, "made", "script")
     );
     assert_eq!(ended.verdict, Verdict::Pass);
     assert_eq!(
@@ -209,7 +209,7 @@ async fn a_dropped_step_leaves_nothing_but_its_end() {
     assert_eq!(ended.output, Some(Body::Text("begun\n".to_owned())));
     // The next one begins when it is gone.
     let gone = stage.inline("! kill -0 $(cat pid)");
-    passes(&stage.run(StepPhase::Cleanup, "cleanup_0", gone).await);
+    passes(&stage.run(Phase::Cleanup, "cleanup_0", gone).await);
     stage.left.nothing().await;
     stage.close().await;
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use proctor_core::event::{
-    Blame, EventKind, RECORD_VERSION, RunStarted, StepEnded, StepPhase, TrialStarted,
+    Blame, EventKind, Phase, RECORD_VERSION, RunStarted, StepEnded, TrialStarted,
 };
 use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
@@ -34,7 +34,7 @@ pub struct Stage {
     pub steps: Steps,
     pub left: Leftovers,
     folder: TempDir,
-    _run: RunWriter,
+    run: RunWriter,
 }
 
 impl Stage {
@@ -85,7 +85,7 @@ impl Stage {
             steps,
             left: Leftovers(mark),
             folder,
-            _run: run,
+            run,
         }
     }
 
@@ -95,14 +95,14 @@ impl Stage {
     }
 
     pub async fn setup(&mut self, action: Action) -> StepResult {
-        self.run(StepPhase::Setup, "setup_0", action).await
+        self.run(Phase::Setup, "setup_0", action).await
     }
 
     pub async fn verify(&mut self, action: Action) -> StepResult {
-        self.run(StepPhase::Grade, "verify_0", action).await
+        self.run(Phase::Grade, "verify_0", action).await
     }
 
-    pub async fn run(&mut self, phase: StepPhase, id: &str, action: Action) -> StepResult {
+    pub async fn run(&mut self, phase: Phase, id: &str, action: Action) -> StepResult {
         self.steps.run(phase, &step(id, action)).await
     }
 
@@ -123,6 +123,7 @@ impl Stage {
 
     /// All that was recorded.
     pub fn events(&self) -> Vec<EventKind> {
+        self.run.flush();
         let run = RunReader::open(&self.folder.path().join("record")).expect("a record");
         let trials = run.trials().expect("trials");
         let events = run.trial(&trials[0]).expect("a trial");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Blame, EventKind, StepPhase};
+use proctor_core::event::{Actor, Blame, EventKind, Phase};
 use proctor_core::suite::step::{Action, ContentCheck, PatternTemplate, ToolStep};
 use proctor_e2e::client::stdio_server;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn the_result_is_what_is_expected_or_not() {
             ..call("echo", &args)
         })
     };
-    passes(&stage.run(StepPhase::Setup, "said", expects(None)).await);
+    passes(&stage.run(Phase::Setup, "said", expects(None)).await);
     let said = r#"{"count": 3, "by": "count the notes"}"#;
     assert_eq!(stage.fill("{steps.said.text}"), said);
     assert_eq!(stage.fill("{steps.fixture.echo.isError}"), "false");
@@ -162,7 +162,7 @@ async fn a_dropped_call_leaves_the_connection_as_it_was() {
     assert!(dropped.is_err());
     assert_eq!(stage.ends().len(), 1);
     let echo = Action::CallTool(call("echo", &json!({"text": "hi"})));
-    passes(&stage.run(StepPhase::Cleanup, "cleanup_0", echo).await);
+    passes(&stage.run(Phase::Cleanup, "cleanup_0", echo).await);
     stage.close().await;
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proctor_core::decision;
-use proctor_core::event::{Blame, CheckEvaluated, CheckId, Outcome, PlannedCase, StepPhase};
+use proctor_core::event::{Blame, CheckEvaluated, CheckId, Outcome, Phase, PlannedCase};
 use proctor_core::fold::{FoldedTrial, StepDone, TrialWork};
 use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
@@ -81,12 +81,9 @@ pub(super) fn value(
         add("tokenEstimate", tokens.clone());
     }
     let grades = planned.verify_steps.map(|count| count as usize);
-    add("setupOutput", phase_output(work, StepPhase::Setup, None));
-    add("verifyOutput", phase_output(work, StepPhase::Grade, grades));
-    add(
-        "cleanupOutput",
-        phase_output(work, StepPhase::Cleanup, None),
-    );
+    add("setupOutput", phase_output(work, Phase::Setup, None));
+    add("verifyOutput", phase_output(work, Phase::Grade, grades));
+    add("cleanupOutput", phase_output(work, Phase::Cleanup, None));
     // A passed trial without an answer had no task for the agent.
     let is_silent = work.answer.is_none() && trial.outcome() != Some(Outcome::Passed);
     let why = is_silent.then(|| reason(trial));
@@ -223,7 +220,7 @@ fn token_usage(usage: &Usage) -> Option<Value> {
 
 /// The results of the steps of a phase. A phase without success did not run, had a failed step, or ran
 /// fewer steps than planned.
-fn phase_output(work: &TrialWork, phase: StepPhase, planned: Option<usize>) -> Value {
+fn phase_output(work: &TrialWork, phase: Phase, planned: Option<usize>) -> Value {
     let steps: Vec<&StepDone> = work
         .steps
         .iter()
@@ -231,8 +228,8 @@ fn phase_output(work: &TrialWork, phase: StepPhase, planned: Option<usize>) -> V
         .collect();
     let was_run = match phase {
         // The phase starts only if it has steps.
-        StepPhase::Cleanup => work.ended.is_some(),
-        StepPhase::Setup | StepPhase::Serve | StepPhase::Drive | StepPhase::Grade => {
+        Phase::Cleanup => work.ended.is_some(),
+        Phase::Setup | Phase::Serve | Phase::Drive | Phase::Grade => {
             work.phases.iter().any(|span| span.phase == phase)
         }
     };

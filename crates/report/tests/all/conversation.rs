@@ -169,7 +169,8 @@ fn invented_tools_denials_and_failed_requests_are_shown() {
 
 #[test]
 fn a_long_text_loses_its_middle_unless_it_is_shown_whole() {
-    let prompt: String = (1..=100).map(|n| format!("line {n}\n")).collect();
+    let lines: Vec<String> = (1..=100).map(|n| format!("line {n}\n")).collect();
+    let prompt = lines.concat();
     let text = shown(&prompt, &options(80, false));
     assert!(
         text.contains(

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use proctor_core::event::{
     Actor, Blame, Body, CheckEvaluated, ConnectionClosed, ConnectionId, ConnectionOpened,
-    Direction, EventKind, Finding, FindingKind, ModelAsked, ModelReplied, Outcome, PlannedAgent,
-    PlannedCase, PlannedLimits, Purpose, RECORD_VERSION, RunEnded, RunPlanned, RunStarted,
-    ServerSeen, StepEnded, StepPhase, TrialEnded, TrialStarted, WireKind,
+    Direction, EventKind, Finding, FindingKind, ModelAsked, ModelReplied, Outcome, Phase,
+    PlannedAgent, PlannedCase, PlannedLimits, Purpose, RECORD_VERSION, RunEnded, RunPlanned,
+    RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted, WireKind,
 };
 use proctor_core::gate::Gate;
 use proctor_core::model::{StopReason, Usage};
@@ -206,7 +206,7 @@ fn read_a_file(run: &RunWriter) -> Result<(), RecordError> {
     let mut trial = trial(run, "read a file", 2, 1)?;
     let add = &mut |what| trial.append(1_100_000, what);
     add(EventKind::PhaseStarted {
-        phase: StepPhase::Drive,
+        phase: Phase::Drive,
     })?;
     add(EventKind::Prompted {
         text: text("Read /etc/motd."),
@@ -221,14 +221,14 @@ fn read_a_file(run: &RunWriter) -> Result<(), RecordError> {
         text: text("\nI could not read it.\nSorry."),
     })?;
     add(EventKind::PhaseStarted {
-        phase: StepPhase::Grade,
+        phase: Phase::Grade,
     })?;
     let reason = "expected at least 1 call of `fs.read_file` that succeeds, and there were 0";
     add(graded("toolsUsed", Verdict::fail(reason), vec![7], &[]))?;
     let output =
         "checking\n\nfirst\nsecond\nthird\nfourth\nfifth\nexpected `hello`, found nothing\n";
     add(step(
-        StepPhase::Grade,
+        Phase::Grade,
         "verify_0",
         "script",
         Verdict::fail("exit code 1"),
@@ -241,7 +241,7 @@ fn read_a_file(run: &RunWriter) -> Result<(), RecordError> {
         &[],
     ))?;
     add(step(
-        StepPhase::Grade,
+        Phase::Grade,
         "verify_1",
         "llmJudge",
         Verdict::fail("it has no greeting"),
@@ -298,7 +298,7 @@ fn hostile(run: &RunWriter) -> Result<(), RecordError> {
         text: text(HOSTILE),
     })?;
     add(step(
-        StepPhase::Grade,
+        Phase::Grade,
         "verify_0",
         "script",
         Verdict::fail(HOSTILE),
@@ -331,7 +331,7 @@ fn rest(run: &RunWriter) -> Result<(), RecordError> {
     let output = "sh: kubectl: not found\n";
     setup.append(
         1_100_000,
-        step(StepPhase::Setup, "setup_0", "script", failed, output),
+        step(Phase::Setup, "setup_0", "script", failed, output),
     )?;
     let end = ended(
         Outcome::Errored,
@@ -345,7 +345,7 @@ fn rest(run: &RunWriter) -> Result<(), RecordError> {
     undecided.append(
         1_100_000,
         step(
-            StepPhase::Grade,
+            Phase::Grade,
             "verify_0",
             "llmJudge",
             Verdict::unknown(why),
@@ -463,7 +463,7 @@ fn replied(ask: u64, input: Option<u64>, cost_usd: Option<f64>) -> EventKind {
     })
 }
 
-fn step(phase: StepPhase, id: &str, kind: &str, verdict: Verdict, output: &str) -> EventKind {
+fn step(phase: Phase, id: &str, kind: &str, verdict: Verdict, output: &str) -> EventKind {
     EventKind::StepEnded(StepEnded {
         phase,
         id: id.to_owned(),

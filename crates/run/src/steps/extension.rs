@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proctor_core::duration;
-use proctor_core::event::{Blame, StepPhase};
+use proctor_core::event::{Blame, Phase};
 use proctor_core::hint::nearest_hint;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::{Extension, Package};
@@ -91,7 +91,7 @@ impl Steps {
         alias: &str,
         operation: &str,
         args: Value,
-        phase: StepPhase,
+        phase: Phase,
     ) -> ActionOutcome {
         if let Err(done) = self.start_extension(alias).await {
             return done;
@@ -131,9 +131,9 @@ impl Steps {
     }
 
     /// The parameters of `execute`.
-    fn execution(&self, operation: &str, args: &Value, phase: StepPhase) -> Value {
+    fn execution(&self, operation: &str, args: &Value, phase: Phase) -> Value {
         let output = self.values.agent_output.as_ref();
-        let agent = output.filter(|_| phase == StepPhase::Grade).map(|output| {
+        let agent = output.filter(|_| phase == Phase::Grade).map(|output| {
             let prompt = &self.values.agent_prompt;
             json!({"prompt": prompt, "output": output})
         });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use proctor_core::duration;
-use proctor_core::event::{Blame, StepPhase};
+use proctor_core::event::{Blame, Phase};
 use proctor_core::suite::step::content::{ContentExpectation, ObservedContent};
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::step::{HttpBody, HttpStep};
@@ -72,11 +72,7 @@ struct StepResponse {
 }
 
 impl Steps {
-    pub(super) async fn make_request(
-        &mut self,
-        http: &HttpStep,
-        phase: StepPhase,
-    ) -> ActionOutcome {
+    pub(super) async fn make_request(&mut self, http: &HttpStep, phase: Phase) -> ActionOutcome {
         let prepared = self.apart(|values| {
             let request = self.request(http)?;
             let content = http.content.as_ref();
@@ -108,7 +104,7 @@ impl Steps {
         let status = match (http.status, phase) {
             (Some(status), _) => Some(ExpectedStatus::Exactly(status)),
             // An error page proves nothing, whatever it contains.
-            (None, StepPhase::Grade) => Some(ExpectedStatus::Success),
+            (None, Phase::Grade) => Some(ExpectedStatus::Success),
             (None, _) => None,
         };
         worker::on_body(response.body.len(), || {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Body, EventKind, StepEnded, StepPhase};
+use proctor_core::event::{Body, EventKind, Phase, StepEnded};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::step::Step;
 use proctor_core::verdict::Verdict;
@@ -19,7 +19,7 @@ const OUTPUT: usize = 1000;
 pub(super) struct StepEndRecorder {
     recorder: Recorder,
     redactor: Redactor,
-    phase: StepPhase,
+    phase: Phase,
     id: String,
     kind: String,
     started: Instant,
@@ -29,12 +29,7 @@ pub(super) struct StepEndRecorder {
 }
 
 impl StepEndRecorder {
-    pub(super) fn start(
-        recorder: Recorder,
-        redactor: Redactor,
-        phase: StepPhase,
-        step: &Step,
-    ) -> Self {
+    pub(super) fn start(recorder: Recorder, redactor: Redactor, phase: Phase, step: &Step) -> Self {
         Self {
             recorder,
             redactor,

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{Actor, Blame, Body, EventKind, Outcome, Purpose, StepPhase, TrialEnded};
+use proctor_core::event::{Actor, Blame, Body, EventKind, Outcome, Phase, Purpose, TrialEnded};
 use proctor_core::replay::Drift;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
@@ -87,7 +87,7 @@ impl Trial {
         workspace: &mut AgentWorkspace,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
-        self.phase(StepPhase::Serve);
+        self.phase(Phase::Serve);
         self.offer(external, workspace).await?;
         self.drive_external(external, workspace, prompt).await
     }
@@ -129,7 +129,7 @@ impl Trial {
         workspace: &mut AgentWorkspace,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
-        self.phase(StepPhase::Drive);
+        self.phase(Phase::Drive);
         self.context
             .meter
             .check()

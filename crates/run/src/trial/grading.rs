@@ -2,7 +2,7 @@
 
 use proctor_core::decision::blame_for_failure;
 use proctor_core::event::{
-    Blame, Body, CheckEvaluated, CheckId, EventKind, Purpose, StepEnded, StepPhase, TrialEnded,
+    Blame, Body, CheckEvaluated, CheckId, EventKind, Phase, Purpose, StepEnded, TrialEnded,
 };
 use proctor_core::fold::FoldedTrial;
 use proctor_core::printable::is_hidden;
@@ -141,7 +141,7 @@ impl Trial {
     async fn verify(&self, steps: &mut Steps, folded: &FoldedTrial, grades: &mut CheckTally) {
         let others = |step: &&Step| !matches!(step.action, Action::Judge(_));
         for step in self.case().verify.iter().filter(others) {
-            let result = steps.run(StepPhase::Grade, step).await;
+            let result = steps.run(Phase::Grade, step).await;
             // A failed verify step is the agent's fault.
             let blame = match result.blame {
                 Some(Blame::Agent) => blame_for_failure(folded),
@@ -176,7 +176,7 @@ impl Trial {
             };
             grades.add(&step.id, &ruling.verdict, blame);
             self.recorder.record(EventKind::StepEnded(StepEnded {
-                phase: StepPhase::Grade,
+                phase: Phase::Grade,
                 id: step.id.clone(),
                 kind: step.kind.clone(),
                 verdict: ruling.verdict.clone(),

@@ -8,7 +8,7 @@ use mcp_evals::matching::{self, match_content, match_invocation};
 use mcp_evals::{ExactMatch, Expected, Input};
 use proctor_core::decision::{blame_for_failure, server_failure};
 use proctor_core::event::{
-    Blame, Body, CheckEvaluated, CheckId, EventKind, Purpose, StepPhase, TrialEnded,
+    Blame, Body, CheckEvaluated, CheckId, EventKind, Phase, Purpose, TrialEnded,
 };
 use proctor_core::fold::FoldedTrial;
 use proctor_core::hint::listed;
@@ -51,12 +51,12 @@ impl Trial {
         shipped: &ShippedEval,
         toolbox: &mut Option<Toolbox>,
     ) -> TrialEnded {
-        self.phase(StepPhase::Serve);
+        self.phase(Phase::Serve);
         match self.serve_one(shipped).await {
             Ok(opened) => *toolbox = Some(opened),
             Err((blame, reason)) => return errored(blame, reason),
         }
-        self.phase(StepPhase::Drive);
+        self.phase(Phase::Drive);
         let Some(tools) = toolbox.as_ref() else {
             return errored(Blame::Infra, "the trial has no server");
         };
@@ -88,7 +88,7 @@ impl Trial {
         if let Some(failure) = shared_breach.or_else(|| self.breach(&folded)) {
             return decided::ended(failure);
         }
-        self.phase(StepPhase::Grade);
+        self.phase(Phase::Grade);
         let ended = self.grade_shipped(shipped, &done, &folded).await;
         self.on_record(|| drop(folded));
         ended

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, CheckEvaluated, CheckId, Claim, ModelAsked,
-    ModelFailed, ModelReplied, Purpose, StepEnded, StepPhase,
+    ModelFailed, ModelReplied, Phase, Purpose, StepEnded,
 };
 use crate::model::{StopReason, Usage};
 use crate::verdict::Verdict;
@@ -19,7 +19,7 @@ impl Trial {
         Self { events: Vec::new() }
     }
 
-    fn phase(self, phase: StepPhase) -> Self {
+    fn phase(self, phase: Phase) -> Self {
         self.event(EventKind::PhaseStarted { phase })
     }
 
@@ -53,7 +53,7 @@ impl Trial {
 #[test]
 fn prompt_answer_steps_and_checks_are_in_order() {
     let step = StepEnded {
-        phase: StepPhase::Grade,
+        phase: Phase::Grade,
         id: "verify_0".to_owned(),
         kind: "script".to_owned(),
         verdict: Verdict::fail("exit code 1"),
@@ -95,14 +95,14 @@ fn prompt_answer_steps_and_checks_are_in_order() {
 #[test]
 fn a_phase_lasts_until_the_next_one_or_the_end() {
     let folded = Trial::empty()
-        .phase(StepPhase::Setup)
-        .phase(StepPhase::Drive)
+        .phase(Phase::Setup)
+        .phase(Phase::Drive)
         .event(EventKind::Prompted { text: text("do") })
-        .phase(StepPhase::Grade)
+        .phase(Phase::Grade)
         .event(EventKind::AgentAnswered { text: text("") })
         .event(EventKind::AgentAnswered { text: text("") })
         .folded();
-    let spans: Vec<(StepPhase, u128)> = folded
+    let spans: Vec<(Phase, u128)> = folded
         .work
         .phases
         .iter()
@@ -110,11 +110,7 @@ fn a_phase_lasts_until_the_next_one_or_the_end() {
         .collect();
     assert_eq!(
         spans,
-        [
-            (StepPhase::Setup, 1),
-            (StepPhase::Drive, 2),
-            (StepPhase::Grade, 2)
-        ]
+        [(Phase::Setup, 1), (Phase::Drive, 2), (Phase::Grade, 2)]
     );
     assert_eq!(folded.work.duration, Duration::from_micros(5));
 }
@@ -293,7 +289,7 @@ fn a_check_without_an_id_is_that_of_the_step_before_it() {
     };
     let step = |id: &str, kind: &str| {
         EventKind::StepEnded(StepEnded {
-            phase: StepPhase::Grade,
+            phase: Phase::Grade,
             id: id.to_owned(),
             kind: kind.to_owned(),
             verdict: Verdict::Pass,

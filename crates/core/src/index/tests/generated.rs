@@ -6,9 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::event::{
-    Body, CheckEvaluated, Finding, FindingKind, ModelAsked, ModelFailed, ModelReplied,
+    Body, CheckEvaluated, Finding, FindingKind, ModelAsked, ModelFailed, ModelReplied, Phase,
     PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, Purpose, RunKind, RunPlanned,
-    StepPhase,
 };
 use crate::model::{StopReason, Usage};
 use crate::summary::Summary;
@@ -71,12 +70,7 @@ fn body(text: &str) -> Body {
 }
 
 fn events() -> impl Strategy<Value = EventKind> {
-    let phase = prop::sample::select(vec![
-        StepPhase::Setup,
-        StepPhase::Serve,
-        StepPhase::Drive,
-        StepPhase::Grade,
-    ]);
+    let phase = prop::sample::select(vec![Phase::Setup, Phase::Serve, Phase::Drive, Phase::Grade]);
     let kind = prop::sample::select(vec![FindingKind::Noise, FindingKind::Dropped]);
     let purpose = prop::sample::select(vec![Purpose::Agent, Purpose::Side, Purpose::Judge]);
     let verdict = prop_oneof![

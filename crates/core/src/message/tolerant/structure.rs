@@ -257,7 +257,7 @@ impl StructureReader {
         };
         match (role, key) {
             (ContainerRole::Message, Some(MessageKey::Method)) => {
-                candidate.methods.is_unclear = true
+                candidate.methods.is_unclear = true;
             }
             (ContainerRole::Message, Some(MessageKey::Params)) => {
                 candidate.names.is_unclear = true;

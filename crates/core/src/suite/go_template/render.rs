@@ -26,7 +26,7 @@ impl Renderer<'_> {
         for node in nodes {
             match node {
                 TemplateNode::Text(text) => {
-                    self.out.push(RenderedPiece::new(text, TextOrigin::Author))
+                    self.out.push(RenderedPiece::new(text, TextOrigin::Author));
                 }
                 TemplateNode::Output(expr) => {
                     let value = self.value(expr, dot);

@@ -19,7 +19,7 @@ use crate::decode::{Context, Decode, LooseText};
 use crate::document::{Node, NodeValue};
 use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
-use crate::phase::StepPhase;
+use crate::phase::Phase;
 use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::suite::files::{FileOrigin, neighbour_hint};
 use crate::suite::step_file::{
@@ -56,10 +56,7 @@ pub struct StepScope<'a> {
 }
 
 /// Resolves all steps of a case, phase by phase: later steps may refer to earlier ones.
-pub fn resolve_phases(
-    phases: [(StepPhase, &[StepFile]); 3],
-    scope: &StepScope<'_>,
-) -> [Vec<Step>; 3] {
+pub fn resolve_phases(phases: [(Phase, &[StepFile]); 3], scope: &StepScope<'_>) -> [Vec<Step>; 3] {
     let mut known = BTreeSet::new();
     let mut ids = BTreeSet::new();
     phases.map(|(phase, steps)| {
@@ -102,12 +99,12 @@ pub fn resolve_prompt(
 ) -> Option<Template> {
     let mut known = BTreeSet::new();
     for (index, file) in setup.iter().enumerate() {
-        known.insert(step_id(file, StepPhase::Setup, index));
+        known.insert(step_id(file, Phase::Setup, index));
         known.insert(file.kind.value.clone());
     }
     let prompt = OneStep {
         scope,
-        phase: StepPhase::Setup,
+        phase: Phase::Setup,
         known: &known,
     };
     let template = prompt.template(text, span)?;
@@ -118,7 +115,7 @@ pub fn resolve_prompt(
     Some(template)
 }
 
-fn step_id(file: &StepFile, phase: StepPhase, index: usize) -> String {
+fn step_id(file: &StepFile, phase: Phase, index: usize) -> String {
     match &file.id {
         Some(id) => id.value.clone(),
         None => format!("{}_{index}", phase.step_word()),
@@ -128,7 +125,7 @@ fn step_id(file: &StepFile, phase: StepPhase, index: usize) -> String {
 /// The step that is being resolved.
 struct OneStep<'a> {
     scope: &'a StepScope<'a>,
-    phase: StepPhase,
+    phase: Phase,
     /// The types and ids of the steps before it.
     known: &'a BTreeSet<String>,
 }
@@ -194,7 +191,7 @@ impl OneStep<'_> {
 
     /// Warns of a verification that can't fail.
     fn warn_of_vacuous(&self, vacuous: bool, span: Span, message: &str) {
-        if vacuous && self.phase == StepPhase::Grade {
+        if vacuous && self.phase == Phase::Grade {
             self.report(span, Problem::warning(Code::Vacuous, message));
         }
     }
@@ -267,7 +264,7 @@ impl OneStep<'_> {
     }
 
     fn judge(&self, file: &JudgeStepFile, span: Span) -> Option<Judgement> {
-        if self.phase != StepPhase::Grade {
+        if self.phase != Phase::Grade {
             let message = "`llmJudge` works only in `verify`";
             let problem = Problem::error(Code::Conflict, message);
             self.report(
@@ -347,7 +344,7 @@ impl OneStep<'_> {
     fn tool_file(&self, value: &Node) -> Option<ServerToolFile> {
         let cx = self.scope.cx;
         let decode = || ServerToolFile::decode(value, cx);
-        if self.phase == StepPhase::Grade {
+        if self.phase == Phase::Grade {
             cx.deciding(decode)
         } else {
             decode()

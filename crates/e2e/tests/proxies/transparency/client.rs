@@ -77,9 +77,10 @@ impl Older {
         let mut stream = ask("GET", url, headers, "");
         let announced = stream.next().expect("an address is announced");
         let (address, _) = url["http://".len()..].split_once('/').expect("a path");
-        let address = match announced.starts_with('/') {
-            true => format!("http://{address}{announced}"),
-            false => announced,
+        let address = if announced.starts_with('/') {
+            format!("http://{address}{announced}")
+        } else {
+            announced
         };
         Self { stream, address }
     }

@@ -147,7 +147,7 @@ impl Scanner {
         }
         match (self.frame.quote, c) {
             (ShellQuote::Single, '\'') | (ShellQuote::Double, '"') => {
-                self.frame.quote = ShellQuote::None
+                self.frame.quote = ShellQuote::None;
             }
             (ShellQuote::Single, _) => self.word(c),
             (_, '\\') => {

@@ -7,7 +7,7 @@ use crate::decode::{LooseText, Table};
 use crate::document::{Node, NodeValue};
 use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
-use crate::phase::StepPhase;
+use crate::phase::Phase;
 use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::suite::step::PatternTemplate;
 use crate::suite::template::{Reference, Template, TemplateValue};
@@ -78,7 +78,7 @@ impl OneStep<'_> {
 
     fn check_reference(&self, reference: &Reference, span: Span) {
         match reference {
-            Reference::AgentOutput if self.phase == StepPhase::Setup => {
+            Reference::AgentOutput if self.phase == Phase::Setup => {
                 let message = "`{agent.output}` is not available before the agent runs";
                 self.report(span, Problem::error(Code::Reference, message));
             }

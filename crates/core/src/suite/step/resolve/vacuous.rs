@@ -4,7 +4,7 @@ use super::OneStep;
 use crate::decode::Decode;
 use crate::document::{Node, NodeValue};
 use crate::hint::nearest;
-use crate::phase::StepPhase;
+use crate::phase::Phase;
 use crate::problem::{Code, Problem, Span};
 use crate::suite::files;
 use crate::suite::step::ScriptSource;
@@ -14,7 +14,7 @@ use crate::suite::template::{Reference, Template, TemplatePart};
 impl OneStep<'_> {
     /// Reports a verification whose script can't fail. A script such as `exit 0` is skipped.
     pub(super) fn can_fail(&self, source: &ScriptSource, span: Span) -> Option<()> {
-        if self.phase != StepPhase::Grade {
+        if self.phase != Phase::Grade {
             return Some(());
         }
         let text = match source {
