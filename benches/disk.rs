@@ -2,10 +2,6 @@
 //!
 //! Runs take turns, so that a slow moment of the machine touches all of them.
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a benchmark starts Proctor itself, and nothing under test"
-)]
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -26,30 +26,30 @@ pub(crate) enum ResultCommand {
 A run without an end is `unfinished`: it is still running, or was killed. `proctor check --resume` resumes it.
 A `recording` was made by `proctor record` or `--record`, and has no gate.
 
-Exit codes: 0 listed, unreadable runs included, 2 usage or an unreadable folder.")]
+Exit codes: 0 listed (unreadable runs are marked), 2 usage error or unreadable folder.")]
 pub(crate) struct RunsArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
-/// Show the report of a run again, from its record alone.
+/// Show the report of a run again, from its record.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor result show latest
   proctor result show my-suite -o json > result.json
   proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
 
-Exit codes: 0 shown, whatever came of the run, 2 usage or an unreadable record.")]
+Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
 pub(crate) struct ShowArgs {
     /// The run: its folder, `latest`, or a unique part of its name
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
-    /// Write the result as JSON to this file too
+    /// Also write the result as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Write the result as JUnit XML to this file too
+    /// Also write the result as JUnit XML to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
@@ -60,7 +60,7 @@ pub(crate) struct ShowArgs {
 /// Show trials as conversations: prompt, model turns, calls with results, answer, checks.
 ///
 /// The header has the outcome and its reason. Each check is shown with the calls that decide it. Long
-/// arguments, results and texts lose their middle; `--full` shows all of it.
+/// arguments, results and texts lose their middle; `--full` shows everything.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor result view latest
@@ -70,7 +70,7 @@ pub(crate) struct ShowArgs {
   proctor result view latest --raw | less               every recorded event
   proctor result view latest -o json | jq 'select(.event.frame)'
 
-Exit codes: 0 shown, 2 usage or an unreadable record, 4 no such trial.")]
+Exit codes: 0 shown, 2 usage error or unreadable record, 4 no such trial.")]
 pub(crate) struct ViewArgs {
     /// The run: its folder, `latest`, or a unique part of its name
     #[arg(value_name = "RUN")]
@@ -80,31 +80,31 @@ pub(crate) struct ViewArgs {
     #[arg(value_name = "TRIAL", conflicts_with = "trial")]
     pub(crate) names: Vec<String>,
 
-    /// Only trials whose name has this in it
+    /// Only trials whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     pub(crate) trial: Option<String>,
 
-    /// Show every recorded event in order, one a line
+    /// Show every recorded event in order, one per line
     #[arg(long)]
     pub(crate) raw: bool,
 
-    /// Only protocol problems of servers, as events
+    /// Only findings (protocol problems), as events
     #[arg(long)]
     pub(crate) findings: bool,
 
-    /// Show long messages and texts whole
+    /// Don't shorten long messages and texts
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// How it is written
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ViewFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ViewFormat {
-    /// For people
+    /// Text for people
     Text,
-    /// For scripts: the events as they were recorded, one a line
+    /// The recorded events as JSON, one per line
     Json,
 }

@@ -177,15 +177,15 @@ fn a_template_that_is_not_filled_in_is_an_error_at_load() {
     for (server, says) in [
         (
             json!({"command": fixture, "args": ["--log", "{random.id}.log"]}),
-            "`{random.id}` is not filled in here",
+            "`{random.id}` is not expanded",
         ),
         (
             json!({"command": fixture, "env": {"A": "{steps.a.b}"}}),
-            "`{steps.a.b}` is not filled in here",
+            "`{steps.a.b}` is not expanded",
         ),
         (
             json!({"url": "http://h:{random.port}/mcp"}),
-            "`{random.port}` is not filled in here",
+            "`{random.port}` is not expanded",
         ),
         (
             json!({"url": "http://h/mcp", "headers": {"A": "{env.TOKEN}"}}),
@@ -193,7 +193,7 @@ fn a_template_that_is_not_filled_in_is_an_error_at_load() {
         ),
         (
             json!({"command": "{env.BIN}/x"}),
-            "`{env.BIN}` is not filled in here",
+            "`{env.BIN}` is not expanded",
         ),
     ] {
         suite.write(

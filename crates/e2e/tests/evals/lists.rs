@@ -121,7 +121,7 @@ async fn e33_a_rubric_of_a_hundred_megabytes_is_no_list() {
         &ListLimits::default(),
     )
     .await;
-    assert!(told.contains("larger than"), "{told}");
+    assert!(told.contains("too large"), "{told}");
 }
 
 #[tokio::test]

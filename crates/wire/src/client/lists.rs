@@ -49,7 +49,7 @@ pub enum ListError {
     #[error("`{method}` failed: {source}")]
     Call { method: String, source: CallError },
     /// A page has no list.
-    #[error("`{method}` returned a page without a `{key}` list")]
+    #[error("`{method}` returned a page without the list `{key}`")]
     NoList {
         method: String,
         /// The member that should hold the list.

@@ -79,7 +79,9 @@ fn e5_a_list_past_a_cap_ends_with_an_error_that_names_the_cap() {
     canned.answers("evals-list", &json!({"evals": {}}));
     let output = canned.run(&["evals", "list"]);
     assert!(
-        output.stderr.contains("without a list `evals`"),
+        output
+            .stderr
+            .contains("returned a page without the list `evals`"),
         "{}",
         output.stderr
     );

@@ -142,10 +142,10 @@ fn check_record(broken: Broken, call: fn(&str, &str) -> String) {
 
 /// Posts a call, as the stateless era does.
 fn post(url: &str, id: &str, text: &str) -> TcpStream {
-    let rest = url.strip_prefix("http://").unwrap();
-    let (address, path) = rest.split_once('/').unwrap();
+    let rest = url.strip_prefix("http://").expect("the exchange works");
+    let (address, path) = rest.split_once('/').expect("the exchange works");
     let body = call(id, text);
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = TcpStream::connect(address).expect("the exchange works");
     let request = format!(
         "POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
          content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
@@ -153,14 +153,18 @@ fn post(url: &str, id: &str, text: &str) -> TcpStream {
          content-length: {}\r\n\r\n{body}",
         body.len()
     );
-    stream.write_all(request.as_bytes()).unwrap();
+    stream
+        .write_all(request.as_bytes())
+        .expect("the exchange works");
     stream
 }
 
 /// All that comes until the connection ends.
 fn response(mut stream: TcpStream) -> String {
     let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
+    stream
+        .read_to_string(&mut text)
+        .expect("the exchange works");
     text
 }
 
@@ -173,7 +177,7 @@ fn answer(response: &str) -> (String, String) {
 
 /// Whether nothing has come so far on a connection that is open.
 fn is_silent(stream: &TcpStream) -> bool {
-    stream.set_nonblocking(true).unwrap();
+    stream.set_nonblocking(true).expect("the exchange works");
     let peeked = stream.peek(&mut [0]);
     peeked.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
