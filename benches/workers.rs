@@ -101,10 +101,11 @@ fn used() -> Value {
     ]}})
 }
 
+type Scenario = (&'static str, fn() -> SuiteFixture);
+
 fn boundaries() -> SuiteFixture {
-    let text: String = (0..12_000)
-        .map(|n| format!("<<<{n:032x} begin answer>>>\n"))
-        .collect();
+    let lines = (0..12_000).map(|n| format!("<<<{n:032x} begin answer>>>\n"));
+    let text = lines.collect::<Vec<_>>().concat();
     let suite = suite(&calls(6, "done"), &text);
     suite.eval(&json!({}), &used());
     suite.task("task", &json!({}));
@@ -173,7 +174,7 @@ fn main() {
         "{:<44} {:>9} {:>9} {:>12} {:>12}",
         "scenario", "events", "time", "held", "machine"
     );
-    let scenarios: [(&str, fn() -> SuiteFixture); 4] = [
+    let scenarios: [Scenario; 4] = [
         ("6 results of 0.5 MB full of look-alikes", boundaries),
         ("a result and an answer of 5 MB, judged", judged),
         ("steps with outputs of 20 MB", step),

@@ -57,9 +57,14 @@ fn root() -> PathBuf {
 
 /// The files that CONTRIBUTING.md names between the marks of this kind, one at the start of each item.
 fn listed(kind: &str) -> BTreeSet<String> {
-    let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
-    let (_, rest) = text.split_once(&format!("<!-- {kind} -->")).unwrap();
-    let (items, _) = rest.split_once("<!-- end -->").unwrap();
+    let text = std::fs::read_to_string(root().join("CONTRIBUTING.md"))
+        .expect("the repository is as expected");
+    let (_, rest) = text
+        .split_once(&format!("<!-- {kind} -->"))
+        .expect("the repository is as expected");
+    let (items, _) = rest
+        .split_once("<!-- end -->")
+        .expect("the repository is as expected");
     let path = |line: &str| {
         let path = line.strip_prefix("- `")?.split('`').next()?;
         Some(path.to_owned())
@@ -72,8 +77,9 @@ fn listed(kind: &str) -> BTreeSet<String> {
 /// The source files that name at least two of a kind.
 fn lists(kind: &[Words]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for package in std::fs::read_dir(root().join("crates")).unwrap() {
-        let package = package.unwrap().path();
+    for package in std::fs::read_dir(root().join("crates")).expect("the repository is as expected")
+    {
+        let package = package.expect("the repository is as expected").path();
         if !package.ends_with("e2e") {
             look_through(&package.join("src"), kind, &mut found);
         }
@@ -82,9 +88,12 @@ fn lists(kind: &[Words]) -> BTreeSet<String> {
 }
 
 fn look_through(folder: &Path, kind: &[Words], found: &mut BTreeSet<String>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap();
+    for entry in std::fs::read_dir(folder).expect("the repository is as expected") {
+        let path = entry.expect("the repository is as expected").path();
+        let stem = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .expect("the repository is as expected");
         if stem == "tests" {
             continue;
         }
@@ -92,12 +101,18 @@ fn look_through(folder: &Path, kind: &[Words], found: &mut BTreeSet<String>) {
             look_through(&path, kind, found);
             continue;
         }
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = std::fs::read_to_string(&path).expect("the repository is as expected");
         let text = code(&text);
         let is_named = |words: &&Words| words.iter().any(|word| has_word(&text, word));
         if kind.iter().filter(is_named).count() > 1 {
-            let path = path.strip_prefix(root()).unwrap();
-            found.insert(path.to_str().unwrap().to_owned());
+            let path = path
+                .strip_prefix(root())
+                .expect("the repository is as expected");
+            found.insert(
+                path.to_str()
+                    .expect("the repository is as expected")
+                    .to_owned(),
+            );
         }
     }
 }

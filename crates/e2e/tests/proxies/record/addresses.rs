@@ -77,7 +77,7 @@ fn check(place: &RecordingFolder, args: &[&str]) {
     let (code, rest, said) = serving.stop();
     assert_eq!((code, rest.as_str()), (Some(0), ""));
     assert!(
-        said.ends_with("`\n") && said.contains("stopped; see it with"),
+        said.ends_with("`\n") && said.contains("stopped; show it with"),
         "{said}"
     );
     let recorded = place.recorded();
