@@ -1,6 +1,6 @@
 //! The summary of a run, trial by trial.
 //!
-//! The main type is [`Summary`]. It comes from the run's own events and its [index](crate::index),
+//! The main type is [`Summary`]. It comes from the run's own events and its [`index`],
 //! and holds no transcripts: its size depends only on the number of trials.
 
 mod agents;

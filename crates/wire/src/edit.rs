@@ -3,7 +3,7 @@
 //! Its main traits are [`Editor`], for one server, and [`Edit`], for one conversation with it. An
 //! edit sees whole messages only, so it is the same on stdio, on streamable HTTP (JSON or events)
 //! and on HTTP+SSE, in both eras. The hosts of an editor extract messages from the transport and
-//! put them back: [`stdio`] here, `proxy::edited` on HTTP.
+//! put them back: `stdio` here, `proxy::edited` on HTTP.
 //!
 //! An editor is on the server's side of the recorder. So a record holds what the client sent and
 //! received, and the recorder itself never edits.
