@@ -173,7 +173,7 @@ mod tests {
         let message = error.to_string();
         assert!(
             message.ends_with(
-                "model.yaml: no rule fits: turn 1, 0 tool results so far, tools on offer: none"
+                "model.yaml: no rule matches: turn 1, 0 tool results so far, available tools: none"
             ),
             "{message}"
         );
