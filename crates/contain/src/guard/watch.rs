@@ -45,7 +45,7 @@ impl Watch {
             status: None,
             parent,
             signals,
-            lookout: Lookout::of(getpid()),
+            lookout: Lookout::of(getpid(), child),
         }
     }
 

@@ -13,8 +13,8 @@ pub struct Lookout {
 }
 
 impl Lookout {
-    /// The view of the guard with this pid.
-    pub fn of(own: Pid) -> Self {
+    /// The view of the guard with this pid. The kernel knows what its program started.
+    pub fn of(own: Pid, _program: Pid) -> Self {
         Self { own }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 
-use rustix::process::{Pid, Signal, getpgid, kill_process_group};
+use rustix::process::{Pid, Signal, getpgid, kill_process_group, test_kill_process_group};
 use sysinfo::{Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
 
 use super::COOKIE;
@@ -19,17 +19,21 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 pub struct Lookout {
     own: Pid,
     known: HashSet<ProcessIdentity>,
+    /// The process groups of the program in the guard's session, until they are killed. Their
+    /// members may live too short to be listed.
+    groups: HashSet<Pid>,
     /// The names of the processes that were seen without the cookie.
     cleared: Vec<String>,
     has_cleared: HashSet<ProcessIdentity>,
 }
 
 impl Lookout {
-    /// The view of the guard with this pid.
-    pub fn of(own: Pid) -> Self {
+    /// The view of the guard with this pid, whose program leads the group `program`.
+    pub fn of(own: Pid, program: Pid) -> Self {
         Self {
             own,
             known: HashSet::new(),
+            groups: HashSet::from([program]),
             cleared: Vec::new(),
             has_cleared: HashSet::new(),
         }
@@ -40,6 +44,12 @@ impl Lookout {
         let found =
             descendants::below(self.own, |process| self.known.contains(&process.identity()));
         self.known.extend(found.iter().map(Descendant::identity));
+        let of_session =
+            |process: &&Descendant| process.session == self.own.as_raw_pid() && !process.is_zombie;
+        let of_session = found.iter().filter(of_session);
+        let groups = of_session.filter_map(|process| getpgid(Some(process.pid)).ok());
+        self.groups
+            .extend(groups.filter(|group| *group != self.own));
         for process in &found {
             if process.cookie == Cookie::Absent && self.has_cleared.insert(process.identity()) {
                 self.cleared.push(process.describe());
@@ -51,28 +61,34 @@ impl Lookout {
     /// Whether a descendant is left that is not a child of this process.
     pub fn sees_any(&mut self) -> bool {
         // A process that is starting a program shows no environment for an instant.
-        (0..LOOKS).any(|look| {
+        let is_listed = (0..LOOKS).any(|look| {
             if look > 0 {
                 std::thread::sleep(PAUSE);
             }
             self.find().iter().any(|process| !process.is_zombie)
-        })
+        });
+        let has_members = |group: &Pid| test_kill_process_group(*group).is_ok();
+        is_listed || (self.groups.iter()).any(|group| has_members(group) && self.owns(*group))
     }
 
     /// Kills everything below this process that can be found now.
     pub fn kill_all(&mut self) {
         let found = self.find();
-        // Killing a group is atomic, however fast its members start others. All groups of the
-        // guard's session except its own belong to the program.
-        let of_session = |process: &&Descendant| process.session == self.own.as_raw_pid();
-        let groups = found.iter().filter(of_session);
-        let groups: HashSet<Pid> = groups.filter_map(|p| getpgid(Some(p.pid)).ok()).collect();
-        for group in groups.into_iter().filter(|group| *group != self.own) {
-            let _ = kill_process_group(group, Signal::KILL);
+        // Killing a group is atomic, however fast its members start others.
+        for group in std::mem::take(&mut self.groups) {
+            if self.owns(group) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
         }
         for process in found {
             process.signal(Signal::KILL);
         }
+    }
+
+    /// Whether a group is still the one that was seen. The system gives no process the pid of a group
+    /// that has members, so a stranger with this pid shows that the group was empty before.
+    fn owns(&self, group: Pid) -> bool {
+        read(group).is_none_or(|leader| self.known.contains(&leader.identity()))
     }
 
     /// Processes that had cleared their environment when they were seen. Processes that they
