@@ -185,10 +185,12 @@ impl Steps {
         let recorder = self.options.connect.recorder.clone();
         let mut note = StepEndRecorder::start(recorder, self.options.redactor.clone(), phase, step);
         let done = self.act(phase, &step.action, &mut note).await;
-        let redactor = &self.options.redactor;
-        redactor.learn(secrets::of_outputs(&done.outputs));
         let size = done.output.as_ref().map_or(0, String::len);
-        let duration = worker::on_body(size, || note.end(&done));
+        let duration = worker::on_body(size, || {
+            let redactor = &self.options.redactor;
+            redactor.learn(secrets::of_outputs(&done.outputs));
+            note.end(&done)
+        });
         self.add_outputs(step, done.outputs);
         let passed = done.verdict == Verdict::Pass;
         let may_fail = matches!(&step.action, Action::Script(script) if script.continue_on_error);

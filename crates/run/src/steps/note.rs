@@ -1,5 +1,6 @@
 //! Records the end of a step, even if the step is dropped.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -47,9 +48,9 @@ impl StepEndRecorder {
         self.is_over = true;
         let outputs = done.outputs.iter();
         let shown = outputs.map(|(name, value)| {
-            let value = match name.strip_prefix("header-") {
-                Some(header) => self.redactor.header(header, value),
-                None => value.clone(),
+            let value: Cow<'_, str> = match name.strip_prefix("header-") {
+                Some(header) => self.redactor.header(header, value).into(),
+                None => value.into(),
             };
             (name.clone(), self.redactor.head(value.as_bytes(), OUTPUT))
         });

@@ -8,6 +8,10 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::recorder::OversizedMessage;
+use crate::worker;
+
+/// How much is read before other tasks get a turn, even if there is more.
+const TURN: usize = 1 << 20;
 
 /// One line of a stream.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +43,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     pub async fn next(&mut self) -> std::io::Result<Option<StreamLine>> {
         let mut line = Vec::new();
         let mut passed: Option<DiscardedBytes> = None;
+        let mut read = 0;
         loop {
+            if read >= TURN {
+                tokio::task::yield_now().await;
+                read = 0;
+            }
             let available = self.reader.fill_buf().await?;
             if available.is_empty() {
                 return Ok(match (passed, line.is_empty()) {
@@ -53,15 +62,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             match &mut passed {
                 Some(passed) => passed.take(part),
                 None if line.len() + part.len() > self.limit => {
-                    let mut begun = DiscardedBytes::default();
-                    begun.take(&line);
-                    begun.take(part);
-                    line = Vec::new();
-                    passed = Some(begun);
+                    passed = Some(DiscardedBytes::of(&std::mem::take(&mut line), part));
                 }
-                None => line.extend_from_slice(part),
+                None => append(&mut line, part),
             }
             let consumed = part.len() + usize::from(end.is_some());
+            read += consumed;
             self.reader.consume(consumed);
             if end.is_some() {
                 return Ok(Some(match passed {
@@ -71,6 +77,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
         }
     }
+}
+
+/// Adds a part. Growing a large buffer copies all of it.
+fn append(buffer: &mut Vec<u8>, part: &[u8]) {
+    if buffer.capacity() - buffer.len() < part.len() {
+        worker::on_body(buffer.len(), || buffer.reserve(part.len()));
+    }
+    buffer.extend_from_slice(part);
 }
 
 /// The length, hash and start of bytes that were not stored.
@@ -85,6 +99,14 @@ pub struct DiscardedBytes {
 const HEAD: usize = 512;
 
 impl DiscardedBytes {
+    /// Starts with bytes that were kept so far, and the part that exceeds the limit.
+    fn of(kept: &[u8], part: &[u8]) -> Self {
+        let mut discarded = Self::default();
+        worker::on_body(kept.len(), || discarded.take(kept));
+        discarded.take(part);
+        discarded
+    }
+
     pub fn take(&mut self, part: &[u8]) {
         self.bytes += part.len() as u64;
         let room = HEAD.saturating_sub(self.head.len());
@@ -122,13 +144,10 @@ impl BodyCollector {
         match &mut self.passed {
             Some(passed) => passed.take(part),
             None if self.kept.len() + part.len() > self.limit => {
-                let mut begun = DiscardedBytes::default();
-                begun.take(&self.kept);
-                begun.take(part);
-                self.kept = Vec::new();
-                self.passed = Some(begun);
+                let kept = std::mem::take(&mut self.kept);
+                self.passed = Some(DiscardedBytes::of(&kept, part));
             }
-            None => self.kept.extend_from_slice(part),
+            None => append(&mut self.kept, part),
         }
     }
 
