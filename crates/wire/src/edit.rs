@@ -92,7 +92,7 @@ pub enum Handling {
 /// What happens to a message that is forwarded.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// Forward it unchanged.
+    /// Forward the message byte for byte.
     Pass,
     /// Forward this message instead.
     Replace(Vec<u8>),

@@ -242,7 +242,7 @@ impl Toolbox {
         }
     }
 
-    /// Closes all connections.
+    /// Closes the connections to all servers at the same time.
     pub async fn close(self) {
         let servers = self.servers.into_iter();
         together(servers.map(|connected| connected.client.close())).await;

@@ -38,7 +38,7 @@ impl ClientLines {
         }
     }
 
-    /// Processes a chunk.
+    /// Takes the next bytes of the client, which may end within a line.
     pub(crate) fn take(&mut self, chunk: &[u8]) -> ClientOutput {
         let mut output = ClientOutput::default();
         let conversation = &self.conversation;

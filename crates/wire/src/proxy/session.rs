@@ -54,7 +54,7 @@ pub struct ClientStreams {
 pub enum SessionEndReason {
     /// The client disconnected, or announced that it will.
     Client,
-    /// Proctor stops.
+    /// The trial is over, or the user stopped Proctor.
     Proctor,
 }
 

@@ -11,7 +11,7 @@ pub trait MessageHandler {
     /// Handles a request. The protocol decides whether and how to answer.
     fn request(&mut self, _id: &RawValue, _method: &str, _params: Option<&RawValue>) {}
 
-    /// Handles a notification.
+    /// Handles a notification, which gets no response.
     fn notification(&mut self, method: &str, params: Option<&RawValue>);
 
     /// Handles a response. `id` may match no request.

@@ -1,6 +1,7 @@
 //! Sessions of real agents, and everything that can go wrong in one.
 
 mod faults;
+mod outage;
 mod permissions;
 mod presets;
 mod recorded;

@@ -40,7 +40,7 @@ pub(super) struct EditedStream {
 pub(super) struct Listening {
     /// Keeps the stream registered.
     stream: Arc<Stream>,
-    /// Our own events.
+    /// Events of the editor, which the server never sent.
     ours: Receiver<Vec<u8>>,
     server: Url,
     announced: Arc<AnnouncedEndpoints<Stream>>,
