@@ -79,7 +79,7 @@ fn compare(ways: &[Way]) -> Vec<Option<Duration>> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); ways.len()];
     for _ in 0..ROUNDS {
         for (way, times) in ways.iter().zip(&mut times) {
-            if let Some(mut open) = Open::new(*way) {
+            if let Some(mut open) = OpenSession::new(*way) {
                 times.extend(timed(|id| open.session.call(id)));
             }
         }
@@ -153,12 +153,12 @@ fn memory(pid: u32) -> u64 {
 }
 
 /// One session, with all that it needs.
-struct Open {
+struct OpenSession {
     session: Session,
     _place: Place,
 }
 
-impl Open {
+impl OpenSession {
     fn new(way: Way) -> Option<Self> {
         let place = Place::new(way)?;
         Some(Self {

@@ -23,19 +23,19 @@ pub(crate) struct Place {
     pub(crate) between: Option<Child>,
     server: Option<Fixture>,
     url: String,
-    relay: Option<Hosted>,
+    relay: Option<HostedRelay>,
     folder: tempfile::TempDir,
 }
 
 /// A relay, and the runtime and record of the trial that it belongs to.
-struct Hosted {
+struct HostedRelay {
     command: (PathBuf, Vec<String>),
     runtime: tokio::runtime::Runtime,
     relay: Option<Relay>,
     _run: RunWriter,
 }
 
-impl Hosted {
+impl HostedRelay {
     fn new(folder: &std::path::Path) -> Self {
         let started = RunStarted {
             record: RECORD_VERSION,
@@ -79,7 +79,7 @@ impl Hosted {
     }
 }
 
-impl Drop for Hosted {
+impl Drop for HostedRelay {
     fn drop(&mut self) {
         if let Some(relay) = self.relay.take() {
             self.runtime.block_on(relay.close());
@@ -101,7 +101,7 @@ impl Place {
                 .as_ref()
                 .map_or(String::new(), |s| s.url().to_owned()),
             server,
-            relay: (way == Way::Relay).then(|| Hosted::new(folder.path())),
+            relay: (way == Way::Relay).then(|| HostedRelay::new(folder.path())),
             folder,
         };
         match way {

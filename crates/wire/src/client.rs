@@ -134,7 +134,7 @@ pub enum CallError {
     Broken(String),
     /// The response is malformed.
     #[error("{0}")]
-    Nonsense(String),
+    Malformed(String),
 }
 
 fn stderr_part(stderr: &str) -> String {

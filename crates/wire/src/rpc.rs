@@ -5,7 +5,7 @@
 mod receive;
 mod requests;
 
-pub use self::receive::{About, MessageHandler, receive};
+pub use self::receive::{FindingSubject, MessageHandler, receive};
 pub(crate) use self::requests::REMEMBERED;
 pub use self::requests::{PastRequest, PeerClose, Requests};
 

@@ -11,7 +11,7 @@ mod client;
 mod greet;
 mod policy;
 mod preset;
-mod tells;
+mod failures;
 mod titles;
 mod work;
 

@@ -76,7 +76,7 @@ enum ExtensionError {
         path: PathBuf,
     },
     #[error("the extension `{alias}` failed to start: {reason}")]
-    NotUp { alias: String, reason: String },
+    StartFailed { alias: String, reason: String },
     #[error("the extension `{alias}` has no operation `{operation}`{hint}")]
     NoOperation {
         alias: String,
@@ -116,7 +116,7 @@ impl Steps {
         match answer {
             Ok(result) => match worker::parse::<OperationResult>(result.get().as_bytes()) {
                 Ok(executed) => executed.judge(&said),
-                Err(error) => failed(ExtensionWireError::Nonsense(error.to_string())),
+                Err(error) => failed(ExtensionWireError::Malformed(error.to_string())),
             },
             Err(error) => {
                 if matches!(error, ExtensionWireError::Gone)
@@ -231,7 +231,7 @@ impl RunningExtension {
             .await;
         let answer = answer.and_then(|result| {
             let manifest = serde_json::from_str::<Manifest>(result.get());
-            manifest.map_err(|error| ExtensionWireError::Nonsense(error.to_string()))
+            manifest.map_err(|error| ExtensionWireError::Malformed(error.to_string()))
         });
         match answer {
             Ok(manifest) => Ok(Self {
@@ -250,7 +250,7 @@ impl RunningExtension {
                 };
                 let reason = with_end(&error.to_string(), &stderr.redacted(redactor));
                 let alias = extension.alias.clone();
-                Err(suite(&ExtensionError::NotUp { alias, reason }))
+                Err(suite(&ExtensionError::StartFailed { alias, reason }))
             }
         }
     }

@@ -13,7 +13,7 @@ const LINE: usize = 16 * 1024;
 const PIPE: usize = 1024 * 1024;
 
 /// A queue whose file is a pipe: a disk that takes no more until somebody reads.
-struct Stuck {
+struct BlockedQueue {
     writer: WriterThread,
     file: Arc<EventFile>,
     reader: PipeReader,
@@ -21,13 +21,13 @@ struct Stuck {
     _folder: tempfile::TempDir,
 }
 
-fn stuck() -> Stuck {
+fn stuck() -> BlockedQueue {
     let folder = tempfile::tempdir().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     let failed: Arc<OnceLock<RecordError>> = Arc::default();
     let blobs = Arc::new(BlobStore::new(folder.path().to_owned()));
     let syncer = Syncer::new(folder.path().to_owned(), blobs, failed.clone());
-    Stuck {
+    BlockedQueue {
         writer: WriterThread::start(folder.path(), syncer, failed.clone()).unwrap(),
         file: Arc::new(EventFile {
             path: folder.path().join("pipe"),
@@ -74,9 +74,9 @@ fn who_appends_waits_for_a_disk_that_takes_no_more() {
     assert!(stuck.writer.queue.has_room());
 }
 
-struct Told(mpsc::Sender<()>);
+struct WakeSignal(mpsc::Sender<()>);
 
-impl Wake for Told {
+impl Wake for WakeSignal {
     fn wake(self: Arc<Self>) {
         self.0.send(()).unwrap();
     }
@@ -87,7 +87,7 @@ fn a_task_is_woken_when_there_is_room() {
     let mut stuck = stuck();
     let queue = stuck.writer.queue.clone();
     let (tell, told) = mpsc::channel();
-    let waker = Waker::from(Arc::new(Told(tell)));
+    let waker = Waker::from(Arc::new(WakeSignal(tell)));
     let mut slot = QueueSlot::default();
     let mut push = |bytes| queue.push(&stuck.file, &mut slot, &vec![0; bytes], FollowUp::Nothing);
     assert!(queue.poll_room(&Context::from_waker(&waker)).is_ready());
@@ -101,9 +101,9 @@ fn a_task_is_woken_when_there_is_room() {
     assert!(told.recv_timeout(Duration::ZERO).is_err(), "woken once");
 }
 
-struct Broken;
+struct PanickingWaker;
 
-impl Wake for Broken {
+impl Wake for PanickingWaker {
     fn wake(self: Arc<Self>) {
         panic!("whoever waits has a bug");
     }
@@ -117,8 +117,8 @@ fn a_panic_of_the_thread_wakes_everyone_and_fails_the_record() {
     let mut slot = QueueSlot::default();
     queue.push(&stuck.file, &mut slot, &vec![0; PIPE], FollowUp::Nothing);
     for waker in [
-        Waker::from(Arc::new(Broken)),
-        Waker::from(Arc::new(Told(tell))),
+        Waker::from(Arc::new(PanickingWaker)),
+        Waker::from(Arc::new(WakeSignal(tell))),
     ] {
         assert!(queue.poll_room(&Context::from_waker(&waker)).is_pending());
     }
@@ -139,7 +139,7 @@ fn a_panic_of_the_thread_wakes_everyone_and_fails_the_record() {
 fn lines_that_are_written_through_are_in_order_and_there_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lines");
-    let Stuck { writer, .. } = stuck();
+    let BlockedQueue { writer, .. } = stuck();
     let file = Arc::new(EventFile {
         file: File::create(&path).unwrap(),
         path: path.clone(),
@@ -166,7 +166,7 @@ fn lines_that_are_written_through_are_in_order_and_there_at_once() {
 
 #[test]
 fn what_is_queued_is_written_before_the_thread_ends() {
-    let Stuck {
+    let BlockedQueue {
         writer,
         file,
         mut reader,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::answer::AnswerAssembler;
 use super::calls::AcpCalls;
 use super::policy::{self, PermissionDecision, Policy};
-use super::tells::{self, AgentFailure, Outage};
+use super::failures::{self, AgentFailure, Outage};
 use super::{AcpSessionRequest, Dialect};
 use crate::external::{AgentReport, ServerRoute};
 use proctor_contain::process;
@@ -284,9 +284,9 @@ impl AcpClient {
 
     /// Handles the end of the agent's turn.
     fn finished(&mut self, result: &Value) {
-        self.report.usage = tells::usage(self.dialect, result);
+        self.report.usage = failures::usage(self.dialect, result);
         let answer = self.answer.text();
-        let trouble = tells::ended(self.dialect, result, answer.as_deref());
+        let trouble = failures::ended(self.dialect, result, answer.as_deref());
         match trouble.or_else(|| self.outage.fatal()) {
             Some(trouble) => self.give_up(trouble),
             None if self.answer.is_cut() => {
@@ -318,7 +318,7 @@ impl AcpClient {
         let more = more.map_or(String::new(), |more| format!(": {more}"));
         let is_prompted = question == Question::Prompt;
         let said = format!("{message}{more}");
-        let trouble = match tells::failed(self.dialect, is_prompted, code, &said) {
+        let trouble = match failures::failed(self.dialect, is_prompted, code, &said) {
             AgentFailure::Model(why) => AgentFailure::Model(format!("{doing}{why}{note}")),
             AgentFailure::Other(why) => AgentFailure::Other(format!("{doing}{why}{note}")),
             AgentFailure::OutOfTurns => AgentFailure::OutOfTurns,

@@ -12,7 +12,7 @@ use proctor_core::record::MAX_FRAME;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::super::framer::{FramedLine, Framer};
-use super::awaited::PendingCallIds;
+use super::pending_calls::PendingCallIds;
 use crate::recorder::ConnectionTap;
 use crate::transport::lines;
 
