@@ -78,7 +78,6 @@ pub enum EventKind {
     ServerSeen(ServerSeen),
     /// The agent got its task.
     Prompted {
-        /// The prompt.
         text: Body,
     },
     /// The tools of the following model requests, as a JSON array.
@@ -199,7 +198,7 @@ pub struct RunEnded {
     pub changed_trials: BTreeSet<String>,
 }
 
-/// Identifies a trial.
+/// The case, agent and number of a trial, which identify it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialStarted {
@@ -295,7 +294,7 @@ pub enum WireKind {
     /// The stdin and stdout of a process.
     Stdio,
     Http,
-    /// The HTTP+SSE transport.
+    /// HTTP+SSE, the transport before streamable HTTP.
     Sse,
 }
 

@@ -12,13 +12,13 @@
 mod calls;
 mod conduct;
 mod findings;
-mod invented;
 mod pairing;
 mod refusal;
 #[cfg(test)]
 mod tests;
 mod text;
 mod turns;
+mod unknown_tools;
 mod work;
 
 use std::collections::HashMap;

@@ -104,7 +104,7 @@ pub struct Case {
     pub cleanup: Vec<Step>,
     /// The checks on the transcript. All cases of a task set share them.
     pub checks: Vec<Arc<Check>>,
-    /// The pass rule.
+    /// How many trials must pass. By default all.
     pub pass: Option<PassRule>,
     /// Requirements that the suite does not meet. A case with any can't run.
     pub unmet: Vec<String>,

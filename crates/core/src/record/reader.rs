@@ -12,7 +12,7 @@ use crate::event::{Body, Event, EventKind, RECORD_VERSION, RunStarted};
 use super::blobs::Blobs;
 use super::events::{EventReader, FileDigest, Position, digest};
 use super::log::private;
-use super::shared::lock;
+use super::state::lock;
 use super::{BLOBS, ENDED, PART, RUN, RecordError, TRIALS};
 
 /// The folder of a run, for reading.

@@ -4,9 +4,9 @@
 //! from bodies and events, and replaces them as the edit decides; everything else passes unchanged.
 //! So do encoded bodies and error responses.
 
+mod body;
 mod conversations;
 mod head;
-mod peeked;
 mod stream;
 
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use reqwest::Url;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use self::body::PeekedBody;
 use self::conversations::{Conversations, Stream};
 pub(crate) use self::head::is_stateless;
 use self::head::{EVENTS, answered, fits, is, session};
-use self::peeked::PeekedBody;
-use self::stream::{EditedStream, Listening};
+use self::stream::{EditedStream, StreamAdditions};
 use super::addresses::AnnouncedEndpoints;
 use super::upstream::{Upstream, UpstreamError, passed};
 use crate::edit::conversation::Conversation;
-use crate::edit::{BOM, Editor, Handling, Passage};
+use crate::edit::{BOM, ClientMessageAction, Editor, Passage};
 use crate::web::{ConnectionAbort, OutgoingResponse, ResponseBody, whole};
 
 /// Edits all exchanges with a server.
@@ -126,13 +126,13 @@ impl EditStage {
         let post = self.posted(message.as_ref(), stream, session.as_deref());
         let mut body = body.boxed_unsync();
         match post.conversation.on_client_message(&text) {
-            Handling::Answer(answer) if fits(message.as_ref(), &head.headers) => {
+            ClientMessageAction::Answer(answer) if fits(message.as_ref(), &head.headers) => {
                 return answer_to(&post, answer, &head.headers).await;
             }
-            Handling::Answer(_) | Handling::Forward(Passage::Pass) => {}
-            Handling::Forward(Passage::Delay(time)) => sleep(time).await,
-            Handling::Forward(Passage::Drop) => return unanswered(&post).await,
-            Handling::Forward(Passage::Replace(message)) => {
+            ClientMessageAction::Answer(_) | ClientMessageAction::Forward(Passage::Pass) => {}
+            ClientMessageAction::Forward(Passage::Delay(time)) => sleep(time).await,
+            ClientMessageAction::Forward(Passage::Drop) => return unanswered(&post).await,
+            ClientMessageAction::Forward(Passage::Replace(message)) => {
                 body = replaced(&mut head.headers, message);
             }
         }
@@ -221,7 +221,7 @@ impl EditStage {
         let conversation = known.unwrap_or_else(|| Conversation::begin(&self.editor));
         let (stream, ours) = Stream::new(session, conversation.clone());
         self.conversations.listen(&stream);
-        let listening = Listening::new((stream, ours), &self.server, &self.announced);
+        let listening = StreamAdditions::new((stream, ours), &self.server, &self.announced);
         let (mut head, body) = response.into_parts();
         head.headers.remove(CONTENT_LENGTH);
         let body = EditedStream::new(body, &conversation, Some(listening));

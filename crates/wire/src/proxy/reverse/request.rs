@@ -8,9 +8,9 @@ use http::Method;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
 use proctor_core::event::{EndedBy, HttpFailure};
 
+use super::body::BodyKind;
 use super::exchange::ProxyExchange;
 use super::leftover::UnreadBody;
-use super::passing::BodyKind;
 use super::stream::RecordedStream;
 use crate::proxy::upstream::UpstreamError;
 use crate::web::ConnectionAbort;

@@ -23,7 +23,7 @@ use crate::web::{ConnectionAbort, ResponseBody};
 pub(super) enum BodyKind {
     /// One message, or a batch.
     Message(BodyCollector),
-    /// Not a message.
+    /// Content of another type, such as HTML.
     Other(BodyCollector),
     /// Events with one message each.
     Events(Events),

@@ -1,19 +1,19 @@
 //! The edit of `evals serve` for one conversation.
 //!
-//! Its main type is [`Shipping`].
+//! Its main type is [`EvalsEdit`].
 
 use std::sync::Arc;
 
 use mcp_evals::splice;
 
-use super::asked::{self, ClientMessage};
+use super::client_message::{self, ClientMessage};
 use super::{EvalsResponder, list_changed};
-use crate::edit::{Edit, Editor, Handling, Passage, Pending};
+use crate::edit::{ClientMessageAction, Edit, Editor, Passage, PendingRequests};
 use tokio::sync::watch;
 
 impl Editor for EvalsResponder {
     fn begin(self: Arc<Self>) -> Box<dyn Edit> {
-        Box::new(Shipping::new(self))
+        Box::new(EvalsEdit::new(self))
     }
 
     fn changes(&self) -> Option<watch::Receiver<()>> {
@@ -26,32 +26,32 @@ impl Editor for EvalsResponder {
 }
 
 /// Answers `evals/list`, and adds the capability to the handshake response.
-struct Shipping {
+struct EvalsEdit {
     responder: Arc<EvalsResponder>,
     /// Handshakes without a response; whether each is `initialize`.
-    handshakes: Pending<bool>,
+    handshakes: PendingRequests<bool>,
     /// Whether the response to `initialize` declares `listChanged`.
     tells: bool,
     /// Whether the client has completed the handshake.
     initialized: bool,
 }
 
-impl Shipping {
+impl EvalsEdit {
     fn new(responder: Arc<EvalsResponder>) -> Self {
         Self {
             responder,
-            handshakes: Pending::default(),
+            handshakes: PendingRequests::default(),
             tells: false,
             initialized: false,
         }
     }
 }
 
-impl Edit for Shipping {
-    fn on_client_message(&mut self, message: &[u8]) -> Handling {
-        match asked::read(message) {
+impl Edit for EvalsEdit {
+    fn on_client_message(&mut self, message: &[u8]) -> ClientMessageAction {
+        match client_message::read(message) {
             ClientMessage::List(request) => {
-                return Handling::Answer(self.responder.answer(&request));
+                return ClientMessageAction::Answer(self.responder.answer(&request));
             }
             ClientMessage::Handshake(handshake) => {
                 self.handshakes.add(handshake.id, handshake.is_initialize);
@@ -59,7 +59,7 @@ impl Edit for Shipping {
             ClientMessage::Initialized => self.initialized = true,
             ClientMessage::Other => {}
         }
-        Handling::Forward(Passage::Pass)
+        ClientMessageAction::Forward(Passage::Pass)
     }
 
     fn on_server_message(&mut self, message: &[u8]) -> Passage {

@@ -9,15 +9,15 @@ const MOST: usize = 64;
 
 /// Requests without a response, each with the state that is needed when the response arrives.
 #[derive(Debug)]
-pub struct Pending<T>(VecDeque<(Id, T)>);
+pub struct PendingRequests<T>(VecDeque<(Id, T)>);
 
-impl<T> Default for Pending<T> {
+impl<T> Default for PendingRequests<T> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<T> Pending<T> {
+impl<T> PendingRequests<T> {
     /// Adds a request that goes to the server.
     pub fn add(&mut self, id: Id, about: T) {
         if self.0.len() == MOST {
@@ -54,10 +54,10 @@ mod tests {
 
     #[test]
     fn a_response_matches_its_request_once() {
-        let mut pending = Pending::default();
+        let mut pending = PendingRequests::default();
         pending.add(id("1"), "one");
         pending.add(id("\"1\""), "text");
-        let check = |pending: &mut Pending<&'static str>, message: &str, expected| {
+        let check = |pending: &mut PendingRequests<&'static str>, message: &str, expected| {
             assert_eq!(pending.answered(message.as_bytes()), expected, "{message}");
         };
         check(&mut pending, r#"{"id":1,"method":"roots/list"}"#, None);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn answers_may_come_in_any_order() {
-        let mut pending = Pending::default();
+        let mut pending = PendingRequests::default();
         for number in 1..=3 {
             pending.add(id(&number.to_string()), number);
         }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_oldest_requests_are_forgotten() {
-        let mut pending = Pending::default();
+        let mut pending = PendingRequests::default();
         for number in 0..=MOST {
             pending.add(id(&number.to_string()), number);
         }

@@ -31,23 +31,23 @@ pub(super) struct EditedStream {
     /// `None` once the stream has ended.
     inner: Option<Incoming>,
     events: EventStreamEditor,
-    listening: Option<Listening>,
+    listening: Option<StreamAdditions>,
     ready: VecDeque<Part>,
     sleeping: Option<Pin<Box<Sleep>>>,
 }
 
 /// The additions of a stream on which a client listens.
-pub(super) struct Listening {
+pub(super) struct StreamAdditions {
     /// Keeps the stream registered.
     stream: Arc<Stream>,
-    /// Our own events.
+    /// Events of the editor, which the server never sent.
     ours: Receiver<Vec<u8>>,
     server: Url,
     announced: Arc<AnnouncedEndpoints<Stream>>,
     events: Events,
 }
 
-impl Listening {
+impl StreamAdditions {
     pub(super) fn new(
         (stream, ours): (Arc<Stream>, Receiver<Vec<u8>>),
         server: &Url,
@@ -79,7 +79,7 @@ impl EditedStream {
     pub(super) fn new(
         inner: Incoming,
         conversation: &Arc<Conversation>,
-        listening: Option<Listening>,
+        listening: Option<StreamAdditions>,
     ) -> Self {
         Self {
             inner: Some(inner),
@@ -92,7 +92,7 @@ impl EditedStream {
 
     /// Returns our own events that wait.
     fn waiting(&mut self) -> Vec<u8> {
-        let Some(Listening { ours, .. }) = &mut self.listening else {
+        let Some(StreamAdditions { ours, .. }) = &mut self.listening else {
             return Vec::new();
         };
         std::iter::from_fn(|| ours.try_recv().ok())
@@ -102,7 +102,7 @@ impl EditedStream {
 
     /// Returns an event of ours, if there is one and it can be inserted now.
     fn poll_ours(&mut self, context: &mut Context<'_>) -> Option<Vec<u8>> {
-        let Listening { ours, .. } = self.listening.as_mut()?;
+        let StreamAdditions { ours, .. } = self.listening.as_mut()?;
         if !self.events.is_between_events() {
             return None;
         }

@@ -21,7 +21,7 @@ pub(super) enum ClientMessage<'a> {
     Handshake(Handshake),
     /// The client has completed the handshake.
     Initialized,
-    /// Any other message.
+    /// A message that passes to the server unchanged.
     Other,
 }
 
@@ -33,7 +33,6 @@ pub(super) struct Handshake {
     pub(super) is_initialize: bool,
 }
 
-/// An `evals/list` request.
 #[derive(Debug)]
 pub(super) struct ListRequest<'a> {
     /// The raw JSON of the id.
@@ -93,17 +92,19 @@ fn is_id(raw: &RawValue) -> bool {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn check(message: &str, expected: &str) {
+        let asked = match read(message.as_bytes()) {
+            ClientMessage::List(list) => format!("list {} {}", list.id, list.is_stateless()),
+            ClientMessage::Handshake(shake) => format!("{} {}", shake.id, shake.is_initialize),
+            ClientMessage::Initialized => "initialized".to_owned(),
+            ClientMessage::Other => "other".to_owned(),
+        };
+        assert_eq!(asked, expected, "{message}");
+    }
+
     #[test]
     fn only_well_formed_requests_are_handled() {
-        let check = |message: &str, expected: &str| {
-            let asked = match read(message.as_bytes()) {
-                ClientMessage::List(list) => format!("list {} {}", list.id, list.is_stateless()),
-                ClientMessage::Handshake(shake) => format!("{} {}", shake.id, shake.is_initialize),
-                ClientMessage::Initialized => "initialized".to_owned(),
-                ClientMessage::Other => "other".to_owned(),
-            };
-            assert_eq!(asked, expected, "{message}");
-        };
         let list = r#""jsonrpc":"2.0","method":"evals/list""#;
         check(&format!(r#"{{{list},"id":1}}"#), "list 1 false");
         check(
@@ -139,6 +140,10 @@ mod tests {
         check(&format!(r#"[{{{list},"id":1}}]"#), "other");
         check(&format!(r#"{{{list},"id":1}} x"#), "other");
         check(r#"{"id":1,"method":"evals/list"}"#, "other");
+    }
+
+    #[test]
+    fn handshakes_are_told_from_other_messages() {
         check(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, "other");
         check(
             r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
