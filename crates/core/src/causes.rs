@@ -20,6 +20,7 @@ use crate::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
 use crate::verdict::Verdict;
 
 pub use self::pattern::pattern;
+use self::pattern::{Piece, pieces, shown};
 
 /// A trial with its case and agent, as [`Summary::trials`](crate::summary::Summary::trials) yields it.
 pub type TrialRef<'a> = (&'a CaseSummary, &'a AgentTrials, &'a TrialSummary);
@@ -59,7 +60,7 @@ type CauseKey<'a> = (Outcome, Option<Blame>, Option<&'a str>, String);
 
 /// The causes of the trials that failed, timed out or errored, most frequent first. Other trials have no cause.
 pub fn group<'a>(trials: impl IntoIterator<Item = TrialRef<'a>>) -> Vec<Cause<'a>> {
-    let mut causes: Vec<Cause<'a>> = Vec::new();
+    let mut causes: Vec<(Cause<'a>, SharedReason)> = Vec::new();
     let mut known: HashMap<CauseKey<'a>, usize> = HashMap::new();
     for row in trials {
         let Some(result) = row.2.result.as_ref().filter(|result| has_cause(result)) else {
@@ -68,25 +69,58 @@ pub fn group<'a>(trials: impl IntoIterator<Item = TrialRef<'a>>) -> Vec<Cause<'a
         let (check, reason) = reason_of(result);
         let key = (result.outcome, result.blame, check, pattern(reason));
         if let Some(index) = known.get(&key) {
-            let cause = &mut causes[*index];
-            if cause.reason != line(reason) {
-                cause.reason = line(&key.3);
-            }
+            let (cause, shared) = &mut causes[*index];
+            shared.add(reason);
             cause.trials.push(row);
             continue;
         }
         known.insert(key, causes.len());
-        causes.push(Cause {
+        let cause = Cause {
             outcome: result.outcome,
             blame: result.blame,
             check,
-            reason: line(reason),
+            reason: String::new(),
             trials: vec![row],
-        });
+        };
+        causes.push((cause, SharedReason::new(reason)));
     }
+    let causes = causes.into_iter().map(|(cause, shared)| Cause {
+        reason: shared.line(),
+        ..cause
+    });
+    let mut causes: Vec<Cause> = causes.collect();
     // The sort is stable: causes of equal weight stay in the order of their first trials.
     causes.sort_by_key(|cause| (Reverse(cause.trials.len()), rank(cause.outcome)));
     causes
+}
+
+/// The reason of several trials, and the values in which they differ.
+struct SharedReason {
+    pieces: Vec<Piece>,
+    different: BTreeSet<usize>,
+}
+
+impl SharedReason {
+    fn new(reason: &str) -> Self {
+        Self {
+            pieces: pieces(reason),
+            different: BTreeSet::new(),
+        }
+    }
+
+    /// Adds a reason with the same pattern.
+    fn add(&mut self, reason: &str) {
+        let others = pieces(reason);
+        let both = self.pieces.iter().zip(&others).enumerate();
+        let different = both.filter(|(_, (one, other))| one != other);
+        self.different.extend(different.map(|(index, _)| index));
+    }
+
+    fn line(&self) -> String {
+        line(&shown(&self.pieces, |index| {
+            self.different.contains(&index)
+        }))
+    }
 }
 
 fn has_cause(result: &TrialResult) -> bool {

@@ -3,40 +3,107 @@
 //! The main function is [`pattern`]. Names in backticks stay: a call of another tool is another cause.
 
 /// What stands for a part that was removed.
-const GAP: char = '…';
+const GAP: &str = "…";
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) text: String,
+    /// Whether it is a number, a quoted value or an id.
+    pub(super) is_gap: bool,
+}
 
 /// The text with `…` for each number, quoted value and id.
 pub fn pattern(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+    shown(&pieces(text), |_| true)
+}
+
+/// The text of some pieces, with `…` for the gaps that are hidden.
+pub(super) fn shown(pieces: &[Piece], is_hidden: impl Fn(usize) -> bool) -> String {
+    let texts = pieces.iter().enumerate().map(|(index, piece)| {
+        if piece.is_gap && is_hidden(index) {
+            GAP
+        } else {
+            piece.text.as_str()
+        }
+    });
+    texts.collect()
+}
+
+/// The pieces of a text. Two gaps are never next to each other.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let mut out = Pieces(Vec::new());
     let mut rest = text;
     let mut before = None;
     while let Some(first) = rest.chars().next() {
-        let taken = match first {
-            '"' | '\'' => quoted(rest, before).inspect(|_| {
-                out.push(first);
-                gap(&mut out);
-                out.push(first);
-            }),
-            first if is_word(first) && first != '.' => {
-                let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-                // A full stop after a word does not belong to it.
-                let end = rest[..end]
-                    .trim_end_matches('.')
-                    .len()
-                    .max(first.len_utf8());
-                word(&rest[..end], &mut out);
-                Some(end)
-            }
-            _ => None,
-        };
-        let end = taken.unwrap_or_else(|| {
-            out.push(first);
+        let quote = matches!(first, '"' | '\'').then(|| quoted(rest, before));
+        let end = if let Some(Some(end)) = quote {
+            out.fixed(&rest[..1]);
+            out.gap(&rest[1..end - 1]);
+            out.fixed(&rest[end - 1..end]);
+            end
+        } else if is_word(first) && first != '.' {
+            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+            // A full stop after a word does not belong to it.
+            let end = rest[..end].trim_end_matches('.').len();
+            out.word(&rest[..end]);
+            end
+        } else {
+            out.fixed(&rest[..first.len_utf8()]);
             first.len_utf8()
-        });
+        };
         before = rest[..end].chars().next_back();
         rest = &rest[end..];
     }
-    out
+    out.0
+}
+
+struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    fn fixed(&mut self, text: &str) {
+        self.add(text, false);
+    }
+
+    fn gap(&mut self, text: &str) {
+        self.add(text, true);
+    }
+
+    fn add(&mut self, text: &str, is_gap: bool) {
+        match self.0.last_mut() {
+            Some(last) if last.is_gap == is_gap => last.text.push_str(text),
+            _ => self.0.push(Piece {
+                text: text.to_owned(),
+                is_gap,
+            }),
+        }
+    }
+
+    /// Adds a word with its numbers as gaps, or as one gap if it is an id or a duration.
+    fn word(&mut self, word: &str) {
+        if is_uuid(word) || is_duration(word) {
+            self.gap(word);
+            return;
+        }
+        for part in word.split_inclusive(['-', '_', '.']) {
+            let (name, separator) = match part.char_indices().next_back() {
+                Some((at, '-' | '_' | '.')) => part.split_at(at),
+                _ => (part, ""),
+            };
+            if is_id(name) {
+                self.gap(name);
+            } else {
+                for c in name.chars() {
+                    self.add(c.encode_utf8(&mut [0; 4]), c.is_ascii_digit());
+                }
+            }
+            // `1.5` is one gap.
+            let in_number = separator == "." && self.0.last().is_some_and(|last| last.is_gap);
+            if !separator.is_empty() {
+                self.add(separator, in_number);
+            }
+        }
+    }
 }
 
 fn is_word(c: char) -> bool {
@@ -62,46 +129,6 @@ fn quoted(text: &str, before: Option<char>) -> Option<usize> {
         escaped = c == '\\' && !escaped;
     }
     None
-}
-
-/// Adds a word without its numbers, or a gap for a word that is an id or a duration.
-fn word(word: &str, out: &mut String) {
-    if is_uuid(word) || is_duration(word) {
-        gap(out);
-        return;
-    }
-    for part in word.split_inclusive(['-', '_', '.']) {
-        let (name, separator) = match part.char_indices().next_back() {
-            Some((at, '-' | '_' | '.')) => part.split_at(at),
-            _ => (part, ""),
-        };
-        if is_id(name) {
-            gap(out);
-        } else {
-            without_digits(name, out);
-        }
-        // `1.5` and `10-20` are one gap each.
-        if !(out.ends_with(GAP) && separator == ".") {
-            out.push_str(separator);
-        }
-    }
-}
-
-fn without_digits(name: &str, out: &mut String) {
-    for c in name.chars() {
-        if c.is_ascii_digit() {
-            gap(out);
-        } else {
-            out.push(c);
-        }
-    }
-}
-
-/// Adds a gap, unless the text already ends in one.
-fn gap(out: &mut String) {
-    if !out.ends_with(GAP) {
-        out.push(GAP);
-    }
 }
 
 fn is_uuid(word: &str) -> bool {
