@@ -26,11 +26,12 @@ const REASONS: usize = 5;
 /// Writes the XML document.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
     let summary = report.summary;
-    let mut document = quick_junit::Report::new(xml(&summary.started.name));
+    let title = title(report);
+    let mut document = quick_junit::Report::new(xml(&title));
     document.set_time(summary.duration);
     let mut explained = 0;
     for (index, agent) in summary.plan.agents.iter().enumerate() {
-        let mut name = summary.started.name.clone();
+        let mut name = title.clone();
         if summary.plan.agents.len() > 1 {
             name = format!("{name} ({})", agent.name);
         }
@@ -55,6 +56,15 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
         document.add_test_suite(suite);
     }
     document.serialize(out).map_err(unserialized)
+}
+
+/// The name of the run, and the filter if only a part of it is shown.
+fn title(report: &Report<'_>) -> String {
+    let name = &report.summary.started.name;
+    match &report.part {
+        Some(part) => format!("{name} (part: {})", part.filter),
+        None => name.clone(),
+    }
 }
 
 /// A test case for the run itself, if it is inconclusive and no trial shows why.

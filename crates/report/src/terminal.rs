@@ -59,7 +59,9 @@ pub fn render(report: &Report<'_>, style: TerminalStyle) -> Result<String, Recor
     stopped(&mut page, report);
     passed(&mut page, report);
     listed(&mut page, report);
-    agents::render(&mut page, report.summary);
+    if !report.part.is_some_and(|part| part.by_outcome) {
+        agents::render(&mut page, report.summary);
+    }
     totals::render(&mut page, report);
     Ok(page.into_text())
 }

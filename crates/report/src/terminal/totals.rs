@@ -6,7 +6,7 @@ use proctor_core::printable::printable;
 use proctor_core::summary::{Counts, Summary};
 
 use super::lines::Page;
-use crate::{Report, words};
+use crate::{Report, ReportPart, words};
 
 /// The maximum number of reasons shown for a gate.
 const REASONS: usize = 5;
@@ -14,12 +14,19 @@ const REASONS: usize = 5;
 pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     let summary = report.summary;
     let counts = summary.counts();
-    trials(page, summary, counts);
-    cases(page, summary);
+    if let Some(part) = &report.part {
+        shown(page, summary, part);
+    }
+    trials(page, report, counts);
+    if !report.part.is_some_and(|part| part.by_outcome) {
+        cases(page, summary);
+    }
     servers(page, summary);
     spent(page, summary);
     replayed(page, summary);
-    page.fact("Time", &duration::brief(summary.duration));
+    if report.part.is_none() {
+        page.fact("Time", &duration::brief(summary.duration));
+    }
     gate(page, report);
     let folder = report.folder.display().to_string();
     let folder = printable(&folder);
@@ -32,8 +39,24 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     }
 }
 
-fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
+/// Says that the report is about a part of the run.
+fn shown(page: &mut Page, summary: &Summary, part: &ReportPart<'_>) {
+    let (shown, all) = (summary.trials().count() as u64, part.trials as u64);
+    let filter = printable(part.filter);
+    let all = words::count(all, "trial");
+    let shown = words::thousands(shown);
+    page.fact(
+        "Shown",
+        &format!("{shown} of {all}, selected by `{filter}`"),
+    );
+}
+
+fn trials(page: &mut Page, report: &Report<'_>, counts: Counts) {
+    let summary = report.summary;
+    let is_selected = report.part.is_some_and(|part| part.by_outcome);
     let text = match summary.rate(None) {
+        // The rate of trials that were selected by their outcome says nothing.
+        _ if is_selected => words::count(u64::from(counts.total()), "trial"),
         Some(rate) => format!(
             "{}/{} trials passed ({})",
             rate.tally.passed,
@@ -203,6 +226,18 @@ fn inconclusive(summary: &Summary) -> String {
 }
 
 fn gate(page: &mut Page, report: &Report<'_>) {
+    if report.part.is_some() {
+        let word = match report.gate {
+            Gate::Met => "met",
+            Gate::Missed { .. } => "missed",
+            Gate::Open { .. } => "inconclusive",
+        };
+        page.fact(
+            "Gate",
+            &format!("not evaluated for a part; the gate of the whole run is {word}"),
+        );
+        return;
+    }
     let text = match report.gate {
         Gate::Met => "met".to_owned(),
         Gate::Missed { .. } => "missed".to_owned(),
