@@ -28,7 +28,9 @@ pub(crate) use self::evals::{
 };
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
-pub(crate) use self::result::{ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat};
+pub(crate) use self::result::{
+    RegradeArgs, ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat,
+};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -47,6 +49,19 @@ Start with `proctor init`, then `proctor check eval.yaml`."
 pub(crate) struct CliArguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    /// Colours in the output; `auto` obeys `NO_COLOR` and `CLICOLOR_FORCE`
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorArg,
+}
+
+/// When the output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// On a terminal that supports them
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -173,6 +188,7 @@ impl PlanArgs {
             selection: Selection {
                 labels: self.label_selector.clone().unwrap_or_default(),
                 name: self.run.clone(),
+                ids: None,
             },
             runs: self.runs,
             limits: LimitFlags {

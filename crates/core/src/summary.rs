@@ -152,6 +152,11 @@ impl Summary {
         Self::with(run, IndexScrutiny::Digest)
     }
 
+    /// The plan of a run without any results, and everything else that `run.jsonl` tells.
+    pub fn planned(run: &RunReader) -> Result<Self, RecordError> {
+        Self::of_events(run)
+    }
+
     fn with(run: &RunReader, scrutiny: IndexScrutiny) -> Result<Self, RecordError> {
         let mut summary = Self::of_events(run)?;
         let slots = summary.slots();

@@ -13,6 +13,7 @@ pub mod evals;
 mod evidence;
 pub mod json;
 pub mod junit;
+pub mod regrade;
 pub mod terminal;
 mod words;
 

@@ -2,6 +2,7 @@
 
 mod conversation;
 mod list;
+mod regrade;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
         ResultCommand::List(args) => list::run(args),
         ResultCommand::Show(args) => show::run(args),
         ResultCommand::View(args) => conversation::run(args),
+        ResultCommand::Regrade(args) => regrade::run(args),
     }
 }
 

@@ -1,0 +1,1 @@
+//! Regrading on generated and hand-made records.
