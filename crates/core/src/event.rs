@@ -26,7 +26,8 @@ pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, Time
 pub use self::context::SourceContext;
 pub use self::planned::{
     CaseParts, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
-    PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart, Surface,
+    PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart,
+    Surface,
 };
 pub use self::unknown::UnknownEvent;
 pub use self::work::{

@@ -114,7 +114,9 @@ impl GradesWriter {
             ..
         } = self;
         let failed = |error: std::io::Error| RecordError::io("write", &temporary)(error);
-        let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+        let file = file
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
         file.sync_data().map_err(failed)?;
         fs::rename(&temporary, &path).map_err(RecordError::io("rename", &temporary))?;
         Ok(path)
@@ -144,7 +146,9 @@ pub fn hash_of(cases: &[GradedCase]) -> String {
 
 /// The name of a grades file for an eval file and its checks: the same checks have the same name.
 pub fn file_name(eval: Option<&Path>, hash: &str) -> String {
-    let stem = eval.and_then(Path::file_stem).map(|stem| stem.to_string_lossy());
+    let stem = eval
+        .and_then(Path::file_stem)
+        .map(|stem| stem.to_string_lossy());
     let stem = crate::record::trial_stem(stem.as_deref().unwrap_or("evals"));
     let hash: String = hash.chars().take(8).collect();
     format!("{stem}-{hash}")

@@ -105,7 +105,13 @@ pub fn totals(report: &RegradeReport<'_>, style: TerminalStyle) -> String {
     let mut page = Page::new(style);
     let same = totals.trials - totals.changed;
     let verdicts = words::count(same, "verdict");
-    page.fact("Verdicts", &format!("{verdicts} as before; {} changed", words::thousands(totals.changed)));
+    page.fact(
+        "Verdicts",
+        &format!(
+            "{verdicts} as before; {} changed",
+            words::thousands(totals.changed)
+        ),
+    );
     let with = match (report.eval, report.changed_cases) {
         (Some(eval), 0) => format!("`{}`, unchanged since the run", printable(eval)),
         (Some(eval), changed) => {
@@ -116,8 +122,16 @@ pub fn totals(report: &RegradeReport<'_>, style: TerminalStyle) -> String {
     };
     page.fact("Checks", &with);
     let kept = [
-        (totals.kept, "trial", " that something other than checks decided"),
-        (totals.with_recorded_checks, "trial", " with recorded results of steps or judges"),
+        (
+            totals.kept,
+            "trial",
+            " that something other than checks decided",
+        ),
+        (
+            totals.with_recorded_checks,
+            "trial",
+            " with recorded results of steps or judges",
+        ),
     ];
     let kept: Vec<String> = kept
         .iter()
@@ -206,7 +220,9 @@ pub fn entry(trial: &GradedTrial) -> Value {
     };
     let all_passed = is_decided
         && !trial.checks.is_empty()
-        && assertions.iter().all(|check| check.verdict == Verdict::Pass);
+        && assertions
+            .iter()
+            .all(|check| check.verdict == Verdict::Pass);
     json!({
         "taskName": trial.name,
         "runIndex": trial.repeat.saturating_sub(1),

@@ -191,9 +191,11 @@ impl RecordedTrial {
                 && matches!(&grade.check.verdict, Verdict::Unknown { reason } if Some(reason.as_str()) == self.judge_error())
         };
         let (lost, graded): (Vec<&CheckGrade>, Vec<&CheckGrade>) = grades.iter().partition(is_lost);
-        let are_same = lost.len() <= 1
-            && graded.len() == then.len()
-            && graded.into_iter().zip(then).all(|(grade, check)| is_same(grade, check));
+        let are_same = lost.len() + then.len() == grades.len()
+            && graded
+                .into_iter()
+                .zip(then)
+                .all(|(grade, check)| is_same(grade, check));
         if ended.outcome == recorded.outcome && are_same {
             return recorded.clone();
         }

@@ -63,7 +63,13 @@ pub(super) async fn prepare(
         ..PlanOptions::default()
     };
     let is_same = |run: &EarlierRun<'_>| run.is_of_evals(&suite.name);
-    rerun::select(options.run.rerun, &suite, &mut wanted.selection, &is_same, host)?;
+    rerun::select(
+        options.run.rerun,
+        &suite,
+        &mut wanted.selection,
+        &is_same,
+        host,
+    )?;
     let named = SuiteLocation {
         suite: "evals".to_owned(),
         mcp_config: None,

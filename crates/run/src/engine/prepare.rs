@@ -83,7 +83,13 @@ pub(super) async fn prepare(
         let mut wanted = options.plan.clone().unwrap_or_default();
         let named = SuiteLocation::new(&file, mcp_config.as_deref())?;
         let is_same = |run: &EarlierRun<'_>| run.is_of_suite(&named.suite);
-        rerun::select(options.run.rerun, &suite, &mut wanted.selection, &is_same, host)?;
+        rerun::select(
+            options.run.rerun,
+            &suite,
+            &mut wanted.selection,
+            &is_same,
+            host,
+        )?;
         let workers = options.run.width.asked();
         let as_often_as = replayed.as_ref().filter(|_| wanted.runs.is_none());
         match plan(engine, &suite, &wanted, named, &asked, as_often_as, workers)? {

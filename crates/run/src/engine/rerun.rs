@@ -30,7 +30,8 @@ impl EarlierRun<'_> {
         let real = |path: &str| std::fs::canonicalize(path).ok();
         let plan = &self.0.plan;
         plan.kind == RunKind::Suite
-            && (plan.suite == file || real(&plan.suite).is_some_and(|path| Some(path) == real(file)))
+            && (plan.suite == file
+                || real(&plan.suite).is_some_and(|path| Some(path) == real(file)))
     }
 
     /// Whether it is a run of shipped evals with this name, which contains the servers.
@@ -66,9 +67,13 @@ pub(super) fn select(
         let mut cases = suite.cases.iter();
         cases.any(|known| known.id.0 == case.case.id && selection.matches(known))
     };
-    let (known, gone): (Vec<&CaseSummary>, Vec<&CaseSummary>) = meant.into_iter().partition(is_known);
+    let (known, gone): (Vec<&CaseSummary>, Vec<&CaseSummary>) =
+        meant.into_iter().partition(is_known);
     if !gone.is_empty() {
-        let text = format!("not selected now, or no longer in the suite: {}", names(&gone));
+        let text = format!(
+            "not selected now, or no longer in the suite: {}",
+            names(&gone)
+        );
         host.notice(HostNotice::Text(&text));
     }
     if known.is_empty() {
@@ -78,7 +83,11 @@ pub(super) fn select(
         ));
     }
     let cases = counted(known.len(), "case");
-    let text = format!("rerunning {cases} that {} in `{name}`: {}", words(option), names(&known));
+    let text = format!(
+        "rerunning {cases} that {} in `{name}`: {}",
+        words(option),
+        names(&known)
+    );
     host.notice(HostNotice::Text(&text));
     let ids = known.iter().map(|case| case.case.id.clone());
     selection.ids = Some(ids.collect::<BTreeSet<String>>());

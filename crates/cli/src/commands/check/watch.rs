@@ -133,7 +133,9 @@ impl Watched {
         });
         let named = models.chain(agents).map(PathBuf::from);
         let config = args.loading.mcp_config_file.iter().cloned();
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
         Self {
             named: named.chain(config).chain([file.to_owned()]).collect(),
             folder: folder.unwrap_or(Path::new(".")).to_owned(),
@@ -198,7 +200,10 @@ impl Snapshot {
 
     /// The files that were written, added or removed since.
     fn changes(&self, now: &Self) -> Vec<PathBuf> {
-        let gone = self.files.keys().filter(|path| !now.files.contains_key(*path));
+        let gone = self
+            .files
+            .keys()
+            .filter(|path| !now.files.contains_key(*path));
         let written = now.files.iter();
         let written = written.filter(|(path, stamp)| self.files.get(*path) != Some(*stamp));
         let written = written.map(|(path, _)| path);
@@ -239,10 +244,7 @@ mod tests {
         fs::write(at("tasks/a.yaml"), "a").unwrap();
         fs::write(at("prompt.md"), "longer").unwrap();
         let now = look();
-        assert_eq!(
-            before.changes(&now),
-            [at("prompt.md"), at("tasks/a.yaml")]
-        );
+        assert_eq!(before.changes(&now), [at("prompt.md"), at("tasks/a.yaml")]);
         assert_eq!(before.suite_changes(&now), [at("tasks/a.yaml")]);
         fs::remove_file(at("eval.yaml")).unwrap();
         assert_eq!(now.changes(&look()), [at("eval.yaml")]);

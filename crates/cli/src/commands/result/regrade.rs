@@ -15,8 +15,8 @@ use proctor_run::engine::regrade::{JudgeOption, RegradeOptions, RegradeResult};
 use super::run_folder;
 use crate::args::{OutputFormat, RegradeArgs};
 use crate::commands::attended::InteractiveHost;
-use crate::commands::{counted, engine};
 use crate::commands::stops::StopSignals;
+use crate::commands::{counted, engine};
 use crate::exit::Exit;
 use crate::{output, threads};
 

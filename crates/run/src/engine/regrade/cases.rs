@@ -44,9 +44,8 @@ impl KnownCase {
     }
 
     fn of_case(planned: &PlannedCase, case: &Case) -> Result<Self, EngineError> {
-        let unreadable = |error| {
-            EngineError::unusable(format!("the case `{}` can't be read", case.name), error)
-        };
+        let unreadable =
+            |error| EngineError::unusable(format!("the case `{}` can't be read", case.name), error);
         let hash = digest(case).map_err(unreadable)?;
         let now = parts(case).map_err(unreadable)?;
         Ok(Self {
@@ -61,8 +60,7 @@ impl KnownCase {
 
     /// A shipped eval: its server defines it, and the task sets of the suite add assertions.
     fn of_eval(planned: &PlannedCase, sets: &[&ShippedEvalSet]) -> Result<Self, EngineError> {
-        let assertions: Vec<Arc<Check>> =
-            sets.iter().flat_map(|set| set.checks.clone()).collect();
+        let assertions: Vec<Arc<Check>> = sets.iter().flat_map(|set| set.checks.clone()).collect();
         let hash = suite::checks(&assertions)
             .map_err(|error| EngineError::unusable("the checks can't be read", error))?;
         let pass = sets.iter().find_map(|set| set.pass);

@@ -104,7 +104,11 @@ impl TrialTable {
             let files = trials.entry(key).or_default();
             if !file.ended {
                 files.unfinished = true;
-            } else if files.ended.as_ref().is_none_or(|so_far| so_far.attempt < file.attempt) {
+            } else if files
+                .ended
+                .as_ref()
+                .is_none_or(|so_far| so_far.attempt < file.attempt)
+            {
                 files.ended = Some(file);
             }
         }
