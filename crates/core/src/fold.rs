@@ -99,6 +99,17 @@ impl Default for FoldOptions {
     }
 }
 
+impl FoldOptions {
+    /// What checks read: the calls of the agent, whether it runs in Proctor's loop or by itself. A live
+    /// trial and a regrade fold with the same options, so that they see the same transcript.
+    pub fn for_checks() -> Self {
+        Self {
+            actors: vec![Actor::Agent, Actor::Loop],
+            ..Self::default()
+        }
+    }
+}
+
 /// Folds the events of one trial.
 pub fn fold(
     events: impl IntoIterator<Item = Result<Event, RecordError>>,

@@ -41,7 +41,7 @@ pub mod template;
 mod variables;
 
 pub use agent::Agent;
-pub use digest::{agent_settings, digest, server_settings, surroundings};
+pub use digest::{agent_settings, checks, digest, parts, server_settings, surroundings};
 pub use eval_file::{Isolation, Level, PassRule};
 pub use limits::{LimitFlags, Limits};
 pub use load::{Inputs, LoadedFile, load, load_agent, load_agent_file, load_any, load_script};

@@ -14,6 +14,7 @@ pub mod evals;
 mod evidence;
 pub mod json;
 pub mod junit;
+pub mod regrade;
 pub mod sheet;
 pub mod summary;
 pub mod terminal;

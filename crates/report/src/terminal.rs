@@ -15,7 +15,7 @@ use proctor_core::printable::printable;
 use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
 
-use self::lines::Page;
+pub(crate) use self::lines::Page;
 use crate::{Report, evidence, words};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();

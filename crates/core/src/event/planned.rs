@@ -157,11 +157,33 @@ pub struct PlannedCase {
     /// The number of verify steps. Older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_steps: Option<u32>,
+    /// The hashes of its parts. Older records don't have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<CaseParts>,
     #[serde(default)]
     pub limits: PlannedLimits,
     /// The shipped eval, if the case is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eval: Option<PlannedEval>,
+}
+
+/// The SHA-256 of each part of a case. A regrade compares them: the record holds no result of a step
+/// that was added or changed since.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseParts {
+    pub prompt: String,
+    pub setup: String,
+    /// The assertions.
+    pub checks: String,
+    pub verify: Vec<StepPart>,
+}
+
+/// A verify step of a case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepPart {
+    pub id: String,
+    /// The SHA-256 of the step, with the bytes of its script.
+    pub hash: String,
 }
 
 /// An eval that a server ships.

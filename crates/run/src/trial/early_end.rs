@@ -4,7 +4,7 @@
 //! agent.
 
 use proctor_core::decision::{self, TrialFailure};
-use proctor_core::event::{Actor, Blame, TrialEnded};
+use proctor_core::event::{Blame, TrialEnded};
 use proctor_core::fold::{Fold, FoldOptions, FoldedTrial};
 
 use super::Trial;
@@ -15,10 +15,7 @@ use proctor_wire::worker::Large;
 impl Trial {
     /// The events so far, in the form that checks read.
     pub(super) async fn folded(&self) -> Result<Large<FoldedTrial>, TrialEnded> {
-        let options = FoldOptions {
-            actors: vec![Actor::Agent, Actor::Loop],
-            ..FoldOptions::default()
-        };
+        let options = FoldOptions::for_checks();
         // Folding a long record takes time, in which limits and interrupts must still work.
         let recorder = self.recorder.clone();
         let folding = tokio::task::spawn_blocking(move || {

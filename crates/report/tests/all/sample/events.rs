@@ -24,6 +24,7 @@ pub(super) fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCa
         labels: [("area".to_owned(), "files".to_owned())].into(),
         parallel: true,
         verify_steps: Some(0),
+        parts: None,
         limits: PlannedLimits::default(),
         eval: None,
     }
