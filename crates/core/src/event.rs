@@ -25,8 +25,8 @@ pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::context::SourceContext;
 pub use self::planned::{
-    NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
-    PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, Surface,
+    CheckPlace, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
+    PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, Surface,
 };
 pub use self::unknown::UnknownEvent;
 pub use self::work::{

@@ -37,6 +37,7 @@ fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
         labels: BTreeMap::new(),
         parallel: false,
         verify_steps: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }

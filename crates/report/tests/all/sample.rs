@@ -61,7 +61,7 @@ impl Sample {
         })
     }
 
-    fn written(write: impl FnOnce(&Path) -> Result<(), RecordError>) -> Self {
+    pub(crate) fn written(write: impl FnOnce(&Path) -> Result<(), RecordError>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("run");
         write(&path).expect("a run");
@@ -97,6 +97,7 @@ fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
         labels: [("area".to_owned(), "files".to_owned())].into(),
         parallel: true,
         verify_steps: Some(0),
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }

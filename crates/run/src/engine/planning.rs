@@ -214,6 +214,7 @@ fn planned_case(case: &Case, runs: u32, limits: &Limits) -> Result<PlannedCase, 
         labels: case.labels.clone(),
         parallel: case.parallel,
         verify_steps: u32::try_from(case.verify.len()).ok(),
+        places: case.places.clone(),
         limits: PlannedLimits {
             timeout: micros(limits.timeout),
             cleanup_timeout: micros(limits.cleanup_timeout),
