@@ -1,4 +1,4 @@
-//! Renders the report of a run: for a terminal, as JSON, and as JUnit XML.
+//! Renders the report of a run: for a terminal, as JSON, as JUnit XML and as Markdown.
 //!
 //! Its main type is [`Report`], the input of every renderer. Renderers read the folder of the run, one
 //! trial at a time.
@@ -8,11 +8,14 @@
     reason = "a new variant must not pass by default"
 )]
 
+pub mod annotations;
 pub mod conversation;
 pub mod evals;
 mod evidence;
 pub mod json;
 pub mod junit;
+pub mod markdown;
+mod sentences;
 pub mod terminal;
 mod words;
 

@@ -16,7 +16,8 @@ use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
 
 use self::lines::Page;
-use crate::{Report, evidence, words};
+use crate::evidence::{self, EvidenceLine, Layout};
+use crate::{Report, words};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::BrightRed.on_default().bold();
@@ -117,28 +118,43 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRow<'_>) -> Result<
         (None, _) => {}
     }
     facts.push(duration::brief(result.duration));
+    let standing = agent.standing();
+    if standing.passed > 0 && standing.not_passed > 0 {
+        facts.push(format!("FLAKY {}/{}", standing.passed, agent.trials.len()));
+    }
     if agent.verdict(&case.case) == CaseVerdict::Met {
-        facts.push("the case meets its pass rule".to_owned());
+        facts.push("meets its pass rule".to_owned());
     }
     page.labelled(label, style, &name(case), &facts.join(", "));
     let lines = if report.brief {
         Some(evidence::brief(result))
     } else {
         let folded = report.fold(result)?;
-        folded.map(|folded| evidence::lines(result, &folded))
+        folded.map(|folded| evidence::lines(&case.case, result, &folded))
     };
-    if let Some(lines) = lines {
-        for line in lines {
-            let indent = line.depth * 2;
-            if line.wraps {
-                page.wrapped(indent, &line.text);
-            } else {
-                page.cut(indent, &line.text, Some(FAINT));
-            }
-        }
+    for line in lines.unwrap_or_default() {
+        evidence_line(page, &line);
     }
     page.blank();
     Ok(())
+}
+
+fn evidence_line(page: &mut Page, line: &EvidenceLine) {
+    let (indent, text) = (line.depth * 2, &line.text);
+    match line.layout {
+        Layout::Wrap => page.wrapped(indent, text),
+        Layout::Cut => page.cut(indent, text, Some(FAINT)),
+        Layout::Call { .. } if page.fits(indent, text) => page.cut(indent, text, Some(FAINT)),
+        Layout::Call { answer, is_error } => {
+            let (request, answer) = text.split_at(text.floor_char_boundary(answer));
+            page.cut(indent, request, Some(FAINT));
+            if is_error {
+                page.wrapped(indent + 2, answer);
+            } else {
+                page.cut(indent + 2, answer, Some(FAINT));
+            }
+        }
+    }
 }
 
 /// Shows the cases with cancelled or missing trials.
@@ -189,18 +205,17 @@ fn passed(page: &mut Page, report: &Report<'_>) {
             let results = trials.iter().filter_map(|trial| trial.result.as_ref());
             let time = duration::brief(results.map(|result| result.duration).sum());
             let mut facts = Vec::from_iter(agent_fact(report, agent));
-            if trials.len() > 1 {
-                facts.push(format!("{}/{}", agent.standing().passed, trials.len()));
-            }
+            let passed = format!("{}/{}", agent.standing().passed, trials.len());
             let (label, style) = if is_flaky(agent) {
                 facts.push("meets its pass rule".to_owned());
-                ("FLAKY", DOUBTFUL)
+                (format!("FLAKY {passed}"), DOUBTFUL)
             } else {
-                ("PASS", GOOD)
+                facts.extend((trials.len() > 1).then_some(passed));
+                ("PASS".to_owned(), GOOD)
             };
             facts.push(time);
             facts.extend(according_to(report, case));
-            page.labelled(label, style, &name(case), &facts.join(", "));
+            page.labelled(&label, style, &name(case), &facts.join(", "));
         }
     }
     page.blank();
