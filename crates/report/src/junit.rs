@@ -29,11 +29,11 @@ const REASONS: usize = 5;
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
     let summary = report.summary;
     let run = run_error(report);
-    let mut all = Tests::default();
+    let mut all = TestCounts::default();
     for (index, _) in summary.plan.agents.iter().enumerate() {
-        all.add(Tests::of(summary, index));
+        all.add(TestCounts::of(summary, index));
     }
-    all.add(Tests::of_run(run.as_deref()));
+    all.add(TestCounts::of_run(run.as_deref()));
     let mut xml = Xml::new(out)?;
     let name = &summary.started.name;
     xml.open("testsuites", &all.totals(name, summary.duration))?;
@@ -53,7 +53,7 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
 /// document shows it.
 pub fn write_error(name: &str, exit: u8, reason: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut xml = Xml::new(out)?;
-    let all = Tests::of_run(Some(reason));
+    let all = TestCounts::of_run(Some(reason));
     xml.open("testsuites", &all.totals(name, Duration::ZERO))?;
     error_suite(&mut xml, name, name, exit, reason)?;
     xml.close("testsuites")?;
@@ -62,14 +62,14 @@ pub fn write_error(name: &str, exit: u8, reason: &str, out: &mut dyn Write) -> i
 
 /// The numbers of tests, which stand before the tests.
 #[derive(Default, Clone, Copy)]
-struct Tests {
-    tests: usize,
+struct TestCounts {
+    all: usize,
     skipped: usize,
     errors: usize,
     failures: usize,
 }
 
-impl Tests {
+impl TestCounts {
     /// The trials of one agent.
     fn of(summary: &Summary, agent: usize) -> Self {
         let mut tests = Self::default();
@@ -79,7 +79,7 @@ impl Tests {
             .filter_map(|case| case.agents.get(agent))
         {
             for trial in &trials.trials {
-                tests.tests += 1;
+                tests.all += 1;
                 match trial.outcome() {
                     Some(Outcome::Passed) => {}
                     Some(Outcome::Failed | Outcome::TimedOut) => tests.failures += 1,
@@ -95,14 +95,14 @@ impl Tests {
     fn of_run(error: Option<&str>) -> Self {
         let count = usize::from(error.is_some());
         Self {
-            tests: count,
+            all: count,
             errors: count,
             ..Self::default()
         }
     }
 
     fn add(&mut self, other: Self) {
-        self.tests += other.tests;
+        self.all += other.all;
         self.skipped += other.skipped;
         self.errors += other.errors;
         self.failures += other.failures;
@@ -112,7 +112,7 @@ impl Tests {
     fn totals(self, name: &str, time: Duration) -> [(&'static str, String); 5] {
         [
             ("name", name.to_owned()),
-            ("tests", self.tests.to_string()),
+            ("tests", self.all.to_string()),
             ("failures", self.failures.to_string()),
             ("errors", self.errors.to_string()),
             ("time", seconds(time)),
@@ -123,7 +123,7 @@ impl Tests {
     fn attributes(self, name: String) -> [(&'static str, String); 5] {
         [
             ("name", name),
-            ("tests", self.tests.to_string()),
+            ("tests", self.all.to_string()),
             ("skipped", self.skipped.to_string()),
             ("errors", self.errors.to_string()),
             ("failures", self.failures.to_string()),
@@ -148,7 +148,10 @@ fn agent_suite(
     if summary.plan.agents.len() > 1 {
         name = format!("{name} ({})", agent.name);
     }
-    xml.open("testsuite", &Tests::of(summary, index).attributes(name))?;
+    xml.open(
+        "testsuite",
+        &TestCounts::of(summary, index).attributes(name),
+    )?;
     xml.open("properties", &[])?;
     let mut properties = vec![("agent", agent.name.clone())];
     properties.extend(agent.model.clone().map(|model| ("model", model)));
@@ -179,7 +182,7 @@ fn error_suite(
     exit: u8,
     reason: &str,
 ) -> io::Result<()> {
-    let counts = Tests::of_run(Some(reason));
+    let counts = TestCounts::of_run(Some(reason));
     xml.open("testsuite", &counts.attributes(format!("{name} (run)")))?;
     let attributes = [("name", "run".to_owned()), ("classname", class.to_owned())];
     xml.open("testcase", &attributes)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::OutputArgs;
+use super::{OutputArgs, OutputFormat};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -37,6 +37,7 @@ pub(crate) struct RunsArgs {
 #[command(after_help = "Examples:
   proctor result show latest
   proctor result show my-suite -o json > result.json
+  proctor result show latest -o markdown | gh pr comment --body-file -
   proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
 
 Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
@@ -53,8 +54,28 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ReportFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Text for people
+    Text,
+    /// One JSON document, for scripts
+    Json,
+    /// Markdown for comments and issues, at most 60,000 bytes
+    Markdown,
+}
+
+impl From<OutputFormat> for ReportFormat {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Text => Self::Text,
+            OutputFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// Show trials as conversations: prompt, model turns, calls with results, answer, checks.

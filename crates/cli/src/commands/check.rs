@@ -2,6 +2,7 @@
 
 mod display;
 mod ending;
+mod github;
 mod screen;
 mod signals;
 
@@ -17,17 +18,25 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::display::Display;
 use self::ending::RunFinisher;
+use self::github::GitHubJob;
 use self::screen::RunScreen;
 use self::signals::{RunSignals, RunStage};
 use super::attended::InteractiveHost;
 use super::target::Targets;
-use super::{engine, prepare_with, result};
+use super::{engine, prepare_with, refused, result};
 use crate::args::{CheckArgs, RunArgs};
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
+    let named = [&args.file, &args.resume, &args.retry_errors, &args.replay];
+    let name = named.into_iter().flatten().next();
+    let name = name.map_or_else(String::new, |path| path.display().to_string());
+    start(args).map_err(|error| refused::report(&args.run, &name, error))
+}
+
+fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&[]));
     let options = CheckOptions {
@@ -122,6 +131,7 @@ pub(super) fn run_prepared(
         redactor: &redactor,
         signals,
         screen,
+        job: GitHubJob::of_environment().filter(|_| !flags.no_github),
     };
     Ok(ending.conclude(run, over))
 }

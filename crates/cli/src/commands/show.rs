@@ -20,6 +20,6 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
     if let Some(error) = shown::write_files(&targets, &report).into_iter().next() {
         return Err(error);
     }
-    shown::show(&report, args.output.output)?;
+    shown::show(&report, args.output)?;
     Ok(Exit::Ok)
 }

@@ -38,10 +38,9 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
 
 fn trials(page: &mut Page, summary: &Summary) {
     page.fact("Trials", &sentences::trials(summary));
-    for line in [sentences::excluded(summary), sentences::failed(summary)] {
-        if let Some(line) = line {
-            page.more(&line);
-        }
+    let lines = [sentences::excluded(summary), sentences::failed(summary)];
+    for line in lines.iter().flatten() {
+        page.more(line);
     }
     let retried = summary.trials().filter(|(_, _, t)| t.attempts > 1).count();
     if retried > 0 {
@@ -130,10 +129,10 @@ fn cells(summary: &Summary, wanted: CaseVerdict) -> Vec<String> {
     let cells = cells.filter(|(case, trials)| trials.verdict(&case.case) == wanted);
     let shown = cells.map(|(case, trials)| {
         let standing = trials.standing();
-        let mut text = match several {
-            true => format!("{} by {}", case.case.name, trials.agent),
-            false => case.case.name.clone(),
-        };
+        let mut text = case.case.name.clone();
+        if several {
+            text.push_str(&format!(" by {}", trials.agent));
+        }
         text.push_str(&format!(" {}/{}", standing.passed, trials.trials.len()));
         if case.case.pass.is_some() {
             text.push_str(&format!(", needs {}", PassThreshold::of(case.case.pass)));

@@ -43,7 +43,6 @@ pub(crate) fn run(text: &dyn Fn(usize) -> String) -> Sample {
             exit: 3,
             reason,
             changed_trials: [text(44)].into(),
-            ..RunEnded::default()
         };
         run.end(9_000_000, ended)
     })

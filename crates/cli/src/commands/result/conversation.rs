@@ -12,9 +12,6 @@ use crate::args::{ViewArgs, ViewFormat};
 use crate::exit::Exit;
 use crate::output;
 
-/// The width if the output is not a terminal.
-const WIDTH: usize = 100;
-
 pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let run = RunReader::open(&run_folder(&args.run)?)?;
     let is_raw = args.raw || args.findings || args.output == ViewFormat::Json;
@@ -47,10 +44,9 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
 }
 
 fn show(run: &RunReader, trials: &[NamedTrial], full: bool) -> anyhow::Result<Exit> {
-    let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
     let options = ConversationOptions {
         style: TerminalStyle {
-            width,
+            width: output::width(),
             colour: true,
         },
         full,
