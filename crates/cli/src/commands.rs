@@ -4,6 +4,7 @@ pub(crate) mod agents;
 mod attended;
 pub(crate) mod call;
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod evals;
 pub(crate) mod init;
 pub(crate) mod list;

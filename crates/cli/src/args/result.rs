@@ -89,9 +89,13 @@ impl From<OutputFormat> for ReportFormat {
   proctor result view latest fix-crash-loop 4           its fourth trial
   proctor result view my-suite codex/fix-crash-loop 4   its fourth trial with one agent
   proctor result view latest --raw | less               every recorded event
+  proctor result view latest fix-crash-loop --follow    a trial that is running now
   proctor result view latest -o json | jq 'select(.event.frame)'
 
-Exit codes: 0 shown, 2 usage error or unreadable record, 4 no such trial.")]
+On a terminal, long output goes through PROCTOR_PAGER or PAGER, or else `less`.
+
+Exit codes: 0 shown, 2 usage error or unreadable record, 3 the followed run ended before its trial,
+4 no such trial.")]
 pub(crate) struct ViewArgs {
     /// The run: its folder, `latest`, or a unique part of its name
     #[arg(value_name = "RUN")]
@@ -116,6 +120,14 @@ pub(crate) struct ViewArgs {
     /// Don't shorten long messages and texts
     #[arg(long)]
     pub(crate) full: bool,
+
+    /// Show a running trial as it goes on, until it ends
+    #[arg(long, conflicts_with_all = ["raw", "findings", "output"])]
+    pub(crate) follow: bool,
+
+    /// Write to the terminal directly, not through a pager
+    #[arg(long)]
+    pub(crate) no_pager: bool,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]

@@ -54,40 +54,49 @@ pub(super) fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow:
 /// A writer of JSON in which no string is a command to a CI service.
 struct InertJson<W> {
     out: W,
-    /// The end of what was written last, if it may be the beginning of a command.
-    held: String,
+    /// How many number signs came last, up to two. They are written with what follows them.
+    held: usize,
 }
 
 impl<W: Write> InertJson<W> {
     fn new(out: W) -> Self {
-        let held = String::new();
-        Self { out, held }
+        Self { out, held: 0 }
+    }
+
+    /// Writes the number signs before a byte. Two before a bracket would be a command.
+    fn release(&mut self, next: Option<u8>) -> io::Result<()> {
+        let signs: &[u8] = match (std::mem::take(&mut self.held), next) {
+            (2, Some(b'[')) => b"#\\u0023",
+            (2, _) => b"##",
+            (1, _) => b"#",
+            (_, _) => b"",
+        };
+        self.out.write_all(signs)
     }
 }
 
 impl<W: Write> Write for InertJson<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // JSON is UTF-8, but a writer may be given any part of it.
-        let Ok(text) = std::str::from_utf8(bytes) else {
-            self.out
-                .write_all(std::mem::take(&mut self.held).as_bytes())?;
-            self.out.write_all(bytes)?;
-            return Ok(bytes.len());
-        };
-        let text = std::mem::take(&mut self.held) + text;
-        let kept = text
-            .trim_end_matches('#')
-            .len()
-            .max(text.len().saturating_sub(2));
-        self.held = text[kept..].to_owned();
-        self.out
-            .write_all(output::inert_json(&text[..kept]).as_bytes())?;
+        for part in bytes.split_inclusive(|byte| *byte == b'#') {
+            let (rest, is_sign) = match part {
+                [rest @ .., b'#'] => (rest, true),
+                rest => (rest, false),
+            };
+            if let Some(first) = rest.first() {
+                self.release(Some(*first))?;
+                self.out.write_all(rest)?;
+            }
+            if is_sign && self.held == 2 {
+                self.out.write_all(b"#")?;
+            } else if is_sign {
+                self.held += 1;
+            }
+        }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out
-            .write_all(std::mem::take(&mut self.held).as_bytes())?;
+        self.release(None)?;
         self.out.flush()
     }
 }
