@@ -29,7 +29,8 @@ pub(crate) use self::evals::{
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
-    ReportFormat, ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat,
+    CoverageArgs, FilterArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs, SummaryArgs,
+    ViewArgs, ViewFormat,
 };
 
 /// A test runner for MCP servers.

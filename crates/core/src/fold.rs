@@ -78,6 +78,8 @@ pub struct FoldOptions {
     /// [`Payload::Omitted`](crate::transcript::Payload::Omitted), since parsed JSON takes many
     /// times its length.
     pub payload_bytes: u64,
+    /// Whether results are kept, or only arguments.
+    pub results: bool,
     /// How many bytes of each other text to keep: the prompt, the answer, the output of a step.
     /// Longer texts lose their middle.
     pub text_bytes: usize,
@@ -90,6 +92,7 @@ impl Default for FoldOptions {
         Self {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Person],
             payload_bytes: 64 * 1024 * 1024,
+            results: true,
             text_bytes: 64 * 1024,
             turns: false,
         }
@@ -154,7 +157,7 @@ impl Fold {
             actors: options.actors,
             connections: HashMap::new(),
             pairing: Pairing::default(),
-            calls: CallFold::new(options.payload_bytes),
+            calls: CallFold::new(options.payload_bytes, options.results),
             findings: Findings::default(),
             conduct: ConductFold::default(),
             work: WorkFold::new(options.text_bytes),

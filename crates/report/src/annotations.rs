@@ -10,7 +10,7 @@ use proctor_core::gate::CaseVerdict;
 use proctor_core::printable::printable;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult};
 
-use crate::{Report, words};
+use crate::{Report, sentences, words};
 
 /// The maximum number of annotations. GitHub shows ten of each kind for a step.
 const SHOWN: usize = 10;
@@ -50,12 +50,8 @@ fn annotation(
     } else {
         String::new()
     };
-    let passed = trials.standing().passed;
-    let title = format!(
-        "{}{agent}: {passed}/{} trials passed",
-        planned.name,
-        trials.trials.len()
-    );
+    let passed = sentences::passed(trials);
+    let title = format!("{}{agent}: {passed} trials passed", planned.name);
     let why = match decisive {
         Some(result) => {
             let word = words::outcome(Some(result.outcome));

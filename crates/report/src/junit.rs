@@ -35,7 +35,7 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
     }
     all.add(TestCounts::of_run(run.as_deref()));
     let mut xml = Xml::new(out)?;
-    let name = &summary.started.name;
+    let name = &title(report);
     xml.open("testsuites", &all.totals(name, summary.duration))?;
     let mut explained = 0;
     for (index, agent) in summary.plan.agents.iter().enumerate() {
@@ -144,7 +144,7 @@ fn agent_suite(
     explained: &mut usize,
 ) -> Result<(), ReportError> {
     let summary = report.summary;
-    let mut name = summary.started.name.clone();
+    let mut name = title(report);
     if summary.plan.agents.len() > 1 {
         name = format!("{name} ({})", agent.name);
     }
@@ -193,6 +193,15 @@ fn error_suite(
     xml.empty("error", &attributes)?;
     xml.close("testcase")?;
     xml.close("testsuite")
+}
+
+/// The name of the run, and the filter if only a part of it is shown.
+fn title(report: &Report<'_>) -> String {
+    let name = &report.summary.started.name;
+    match &report.part {
+        Some(part) => format!("{name} (part: {})", part.filter),
+        None => name.clone(),
+    }
 }
 
 /// The error of the run itself, if it is inconclusive and no trial shows why.

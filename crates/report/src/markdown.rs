@@ -28,7 +28,9 @@ const NAMED: usize = 5;
 /// says so.
 pub fn render(report: &Report<'_>, limit: usize) -> String {
     let mut document = Document::new(limit, &head(report), &foot(report), &cut_note(report));
-    document.add(rows::agents(report.summary));
+    if !is_selected(report) {
+        document.add(rows::agents(report.summary));
+    }
     document.add(rows::unmet(report));
     document.add(not_run(report));
     document.add(findings(report));
@@ -36,25 +38,39 @@ pub fn render(report: &Report<'_>, limit: usize) -> String {
     document.into_text()
 }
 
+/// Whether the trials were selected by their outcome: then rates and verdicts of cases say nothing.
+fn is_selected(report: &Report<'_>) -> bool {
+    report.part.is_some_and(|part| part.by_outcome)
+}
+
 fn head(report: &Report<'_>) -> String {
     let summary = report.summary;
-    let verdict = match report.gate {
-        Gate::Met => "gate met",
-        Gate::Missed { .. } => "gate missed",
-        Gate::Open { .. } => "inconclusive",
+    let verdict = match (report.gate, report.part) {
+        // The gate is that of the whole run.
+        (_, Some(_)) => "part of the run",
+        (Gate::Met, None) => "gate met",
+        (Gate::Missed { .. }, None) => "gate missed",
+        (Gate::Open { .. }, None) => "inconclusive",
     };
     let name = code(&summary.started.name);
-    let mut facts = vec![
-        format!("**{}**", sentences::cases(summary)),
-        sentences::trials(summary),
-    ];
+    let mut facts = vec![sentences::trials_of(report)];
+    if !is_selected(report) {
+        facts.insert(0, format!("**{}**", sentences::cases(summary)));
+    }
     facts.extend(sentences::excluded(summary));
     facts.extend(sentences::failed(summary));
     let mut out = format!("### Proctor: {verdict} in {name}\n\n{}\n\n", joined(&facts));
+    if let Some(part) = &report.part {
+        let (part, gate) = (
+            reason(&sentences::part(summary, part)),
+            sentences::gate(report),
+        );
+        out.push_str(&format!("Shown: {part}. Gate: {gate}.\n\n"));
+    }
     out.push_str(&joined(&setting(report)));
     out.push_str("\n\n");
     // The rows of cases show the other reasons.
-    if let Some(note) = report.note {
+    if let Some(note) = report.note.filter(|_| report.part.is_none()) {
         let note = reason(note);
         out.push_str(&format!("Exit code {}: {note}\n\n", report.exit));
     }
@@ -162,8 +178,10 @@ fn foot(report: &Report<'_>) -> String {
         facts.push(format!("judge: tokens {}", words::tokens(judge)));
         facts.push(format!("cost {}", words::cost(judge.cost_usd)));
     }
-    facts.push(format!("time {}", duration::brief(summary.duration)));
-    facts.push(format!("exit code {}", report.exit));
+    if report.part.is_none() {
+        facts.push(format!("time {}", duration::brief(summary.duration)));
+        facts.push(format!("exit code {}", report.exit));
+    }
     let view = code(&format!("proctor result view {}", report.folder.display()));
     format!("{}\n\n{view}\n", joined(&facts))
 }

@@ -4,12 +4,28 @@
 
 use proctor_core::event::PlannedAgent;
 use proctor_core::gate::{CaseVerdict, Gate};
-use proctor_core::summary::Summary;
+use proctor_core::summary::{AgentTrials, Summary};
 
-use crate::{Report, words};
+use crate::{Report, ReportPart, words};
+
+/// Which part of the run a report shows: `3 of 11 trials, selected by `--failed``.
+pub(crate) fn part(summary: &Summary, part: &ReportPart<'_>) -> String {
+    let shown = words::thousands(summary.trials().count() as u64);
+    let all = words::count(part.trials as u64, "trial");
+    format!("{shown} of {all}, selected by `{}`", part.filter)
+}
+
+/// The pass rate of what a report shows. That of trials that were selected by their outcome says nothing.
+pub(crate) fn trials_of(report: &Report<'_>) -> String {
+    if report.part.is_some_and(|part| part.by_outcome) {
+        words::count(report.summary.trials().count() as u64, "trial")
+    } else {
+        trials(report.summary)
+    }
+}
 
 /// The pass rate: `6/11 trials passed (55%, 95% CI 28–79%)`.
-pub(crate) fn trials(summary: &Summary) -> String {
+fn trials(summary: &Summary) -> String {
     match summary.rate(None) {
         Some(rate) => format!(
             "{}/{} trials passed ({})",
@@ -99,6 +115,14 @@ pub(crate) fn cases(summary: &Summary) -> String {
 
 /// The answer of the gate, and how many trials keep it from one.
 pub(crate) fn gate(report: &Report<'_>) -> String {
+    if report.part.is_some() {
+        let word = match report.gate {
+            Gate::Met => "met",
+            Gate::Missed { .. } => "missed",
+            Gate::Open { .. } => "inconclusive",
+        };
+        return format!("not evaluated for a part; the gate of the whole run is {word}");
+    }
     match report.gate {
         Gate::Met => "met".to_owned(),
         Gate::Missed { .. } => "missed".to_owned(),
@@ -125,6 +149,13 @@ pub(crate) fn exit_reason<'a>(report: &Report<'a>) -> &'a str {
         (None, Gate::Missed { .. }) => "the gate is missed",
         (None, Gate::Open { .. }) => "the gate is inconclusive",
     }
+}
+
+/// How many trials of a case passed: `4/5`. Those that a filter left out count.
+pub(crate) fn passed(trials: &AgentTrials) -> String {
+    let standing = trials.standing();
+    let all = standing.passed + standing.not_passed + standing.open;
+    format!("{}/{all}", standing.passed)
 }
 
 /// An agent with its model, which is named once: the name of an agent may contain it.

@@ -1,7 +1,9 @@
 //! `proctor result`: recorded runs, listed and shown.
 
 mod conversation;
+mod coverage;
 mod list;
+mod summary;
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +17,9 @@ use crate::exit::Exit;
 pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
     match command {
         ResultCommand::List(args) => list::run(args),
+        ResultCommand::Summary(args) => summary::run(args),
         ResultCommand::Show(args) => show::run(args),
+        ResultCommand::Coverage(args) => coverage::run(args),
         ResultCommand::View(args) => conversation::run(args),
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn unmet(report: &Report<'_>) -> Section {
         .collect();
     cells.sort_by_key(|(order, ..)| *order);
     let rows = cells.into_iter().map(|(_, word, case, trials)| {
-        let (name, passed) = (named(report, case, trials), passed(trials));
+        let (name, passed) = (named(report, case, trials), sentences::passed(trials));
         format!("| {word} | {name} | {passed} | {} |\n", why(trials))
     });
     Section {
@@ -80,7 +80,7 @@ pub(super) fn met(report: &Report<'_>) -> Section {
             let results = trials.trials.iter().filter_map(|t| t.result.as_ref());
             let time = duration::brief(results.map(|result| result.duration).sum());
             let name = named(report, case, trials);
-            format!("| {name} | {} | {time} |\n", passed(trials))
+            format!("| {name} | {} | {time} |\n", sentences::passed(trials))
         })
         .collect();
     let count = words::count(rows.len() as u64, "case");
@@ -126,10 +126,6 @@ fn named(report: &Report<'_>, case: &CaseSummary, trials: &AgentTrials) -> Strin
         name.push_str(&format!(", according to {}", code(judge)));
     }
     name
-}
-
-fn passed(trials: &AgentTrials) -> String {
-    format!("{}/{}", trials.standing().passed, trials.trials.len())
 }
 
 /// The most frequent reason for trials that did not pass, and how many others there are.

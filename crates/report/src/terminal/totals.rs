@@ -6,7 +6,7 @@ use proctor_core::printable::printable;
 use proctor_core::summary::Summary;
 
 use super::lines::Page;
-use crate::{Report, sentences, words};
+use crate::{Report, ReportPart, sentences, words};
 
 /// The maximum number of reasons shown for a gate.
 const REASONS: usize = 5;
@@ -14,8 +14,14 @@ const REASONS: usize = 5;
 pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     let summary = report.summary;
     let counts = summary.counts();
-    trials(page, summary);
-    page.fact("Cases", &sentences::cases(summary));
+    let is_selected = report.part.is_some_and(|part| part.by_outcome);
+    if let Some(part) = &report.part {
+        shown(page, summary, part);
+    }
+    trials(page, report);
+    if !is_selected {
+        page.fact("Cases", &sentences::cases(summary));
+    }
     // Several agents are in the table above.
     if let [agent] = &summary.plan.agents[..] {
         page.fact("Agent", &printable(&sentences::agent(agent)));
@@ -23,7 +29,9 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     servers(page, summary);
     spent(page, summary);
     replayed(page, summary);
-    page.fact("Time", &duration::brief(summary.duration));
+    if report.part.is_none() {
+        page.fact("Time", &duration::brief(summary.duration));
+    }
     gate(page, report);
     let folder = report.folder.display().to_string();
     let folder = printable(&folder);
@@ -36,8 +44,14 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     }
 }
 
-fn trials(page: &mut Page, summary: &Summary) {
-    page.fact("Trials", &sentences::trials(summary));
+/// Says that the report is about a part of the run.
+fn shown(page: &mut Page, summary: &Summary, part: &ReportPart<'_>) {
+    page.fact("Shown", &printable(&sentences::part(summary, part)));
+}
+
+fn trials(page: &mut Page, report: &Report<'_>) {
+    let summary = report.summary;
+    page.fact("Trials", &sentences::trials_of(report));
     let lines = [sentences::excluded(summary), sentences::failed(summary)];
     for line in lines.iter().flatten() {
         page.more(line);
@@ -133,7 +147,7 @@ fn cells(summary: &Summary, wanted: CaseVerdict) -> Vec<String> {
         if several {
             text.push_str(&format!(" by {}", trials.agent));
         }
-        text.push_str(&format!(" {}/{}", standing.passed, trials.trials.len()));
+        text.push_str(&format!(" {}", sentences::passed(trials)));
         if case.case.pass.is_some() {
             text.push_str(&format!(", needs {}", PassThreshold::of(case.case.pass)));
         }
@@ -147,6 +161,9 @@ fn cells(summary: &Summary, wanted: CaseVerdict) -> Vec<String> {
 
 fn gate(page: &mut Page, report: &Report<'_>) {
     page.fact("Gate", &sentences::gate(report));
+    if report.part.is_some() {
+        return;
+    }
     let cells = match report.gate {
         Gate::Met => Vec::new(),
         Gate::Missed { .. } => cells(report.summary, CaseVerdict::Missed),
