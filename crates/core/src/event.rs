@@ -25,7 +25,7 @@ pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::context::SourceContext;
 pub use self::planned::{
-    CaseParts, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
+    CaseParts, CheckPlace, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
     PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart,
     Surface,
 };

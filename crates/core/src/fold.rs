@@ -138,7 +138,7 @@ pub fn fold_trial(
 }
 
 /// A fold in progress.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fold {
     actors: Vec<Actor>,
     connections: HashMap<ConnectionId, ConnectionOpened>,

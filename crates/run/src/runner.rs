@@ -258,7 +258,7 @@ impl Runner<'_> {
             self.stop_soon(spent.to_string());
         }
         if is_left && fail_fast && matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut) {
-            self.stop_soon("a trial failed and `--fail-fast` is set".to_owned());
+            self.stop_soon("stopped after the first failure (`--fail-fast`)".to_owned());
         }
         let _ = self.progress.send(Progress::Ended {
             trial,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use proctor_core::pattern::Pattern;
 
-use super::{LoadingArgs, OutputArgs};
+use super::{LoadingArgs, OutputArgs, OutputFormat};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -42,6 +42,7 @@ pub(crate) struct RunsArgs {
 #[command(after_help = "Examples:
   proctor result show latest
   proctor result show my-suite -o json > result.json
+  proctor result show latest -o markdown | gh pr comment --body-file -
   proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
   proctor result show latest --failed
   proctor result show latest --case '^create-' --agent codex
@@ -66,8 +67,28 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ReportFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Text for people
+    Text,
+    /// One JSON document, for scripts
+    Json,
+    /// Markdown for comments and issues, at most 60,000 bytes
+    Markdown,
+}
+
+impl From<OutputFormat> for ReportFormat {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Text => Self::Text,
+            OutputFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// The flags that select trials of a run.
@@ -148,9 +169,13 @@ pub(crate) struct CoverageArgs {
   proctor result view latest fix-crash-loop 4           its fourth trial
   proctor result view my-suite codex/fix-crash-loop 4   its fourth trial with one agent
   proctor result view latest --raw | less               every recorded event
+  proctor result view latest fix-crash-loop --follow    a trial that is running now
   proctor result view latest -o json | jq 'select(.event.frame)'
 
-Exit codes: 0 shown, 2 usage error or unreadable record, 4 no such trial.")]
+On a terminal, long output goes through PROCTOR_PAGER or PAGER, or else `less`.
+
+Exit codes: 0 shown, 2 usage error or unreadable record, 3 the followed run ended before its trial,
+4 no such trial.")]
 pub(crate) struct ViewArgs {
     /// The run: its folder, `latest`, or a unique part of its name
     #[arg(value_name = "RUN")]
@@ -175,6 +200,14 @@ pub(crate) struct ViewArgs {
     /// Don't shorten long messages and texts
     #[arg(long)]
     pub(crate) full: bool,
+
+    /// Show a running trial as it goes on, until it ends
+    #[arg(long, conflicts_with_all = ["raw", "findings", "output"])]
+    pub(crate) follow: bool,
+
+    /// Write to the terminal directly, not through a pager
+    #[arg(long)]
+    pub(crate) no_pager: bool,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]

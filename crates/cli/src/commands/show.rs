@@ -43,6 +43,6 @@ fn show(args: &ShowArgs, targets: &Targets, report: &Report<'_>) -> anyhow::Resu
     if let Some(error) = shown::write_files(targets, report).into_iter().next() {
         return Err(error);
     }
-    shown::show(report, args.output.output)?;
+    shown::show(report, args.output)?;
     Ok(Exit::Ok)
 }

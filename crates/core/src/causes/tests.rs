@@ -69,6 +69,7 @@ fn case(name: &str) -> PlannedCase {
         parallel: false,
         verify_steps: None,
         parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }

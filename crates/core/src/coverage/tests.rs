@@ -25,6 +25,7 @@ fn plan() -> EventKind {
         parallel: false,
         verify_steps: None,
         parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     };

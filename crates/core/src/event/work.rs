@@ -112,6 +112,15 @@ impl CheckId {
         }
     }
 
+    /// The check's key in a suite file, or the id of the verify step.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Assertion(name) | Self::Step(name) | Self::Judge(name) | Self::Grading(name) => {
+                name
+            }
+        }
+    }
+
     /// The kind of the check: `assertion`, `step`, `judge` or `grading`.
     pub fn kind(&self) -> &'static str {
         match self {

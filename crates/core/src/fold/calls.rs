@@ -16,7 +16,7 @@ use crate::message::{Message, present};
 /// The result type of a stateless server that needs more input from the client.
 const INPUT_REQUIRED: &str = "input_required";
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct CallFold {
     made: Vec<Call>,
     /// The time of each call, by its index.
@@ -31,7 +31,7 @@ pub(super) struct CallFold {
 }
 
 /// A call whose server asked for more input.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OpenCall {
     call: usize,
     conn: crate::event::ConnectionId,

@@ -15,7 +15,7 @@ use super::turns::read;
 const NAMES: usize = 20;
 
 /// A fold of called but unknown names in progress.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct UnknownToolCalls {
     /// The tools of the latest request, for any purpose.
     offered: Option<BTreeSet<String>>,

@@ -200,7 +200,7 @@ fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 }
 
 /// A fold of work in progress.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WorkFold {
     work: TrialWork,
     text_bytes: usize,

@@ -6,11 +6,11 @@ use data_encoding::BASE64;
 
 use crate::event::SkippedEval;
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, Body, CheckEvaluated, CheckId, ConnectionClosed,
-    ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked, ModelFailed,
-    ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedOptions, PlannedWarning,
-    RunConfig, RunEnded, RunPlanned, RunStarted, ServerSeen, SourceContext, StepEnded, TrialEnded,
-    TrialStarted, UnknownEvent,
+    AgentClaimed, AgentEnded, AgentStarted, Body, CheckEvaluated, CheckId, CheckPlace,
+    ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
+    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedOptions,
+    PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted, ServerSeen, SourceContext,
+    StepEnded, TrialEnded, TrialStarted, UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -187,11 +187,17 @@ impl Redactor {
     }
 
     fn planned(&self, planned: RunPlanned) -> RunPlanned {
+        let place = |place: CheckPlace| CheckPlace {
+            check: self.check_id(place.check),
+            path: self.owned(place.path),
+            line: place.line,
+        };
         let case = |case: PlannedCase| PlannedCase {
             id: self.owned(case.id),
             name: self.owned(case.name),
             path: self.owned(case.path),
             labels: self.table(case.labels),
+            places: case.places.into_iter().map(place).collect(),
             eval: case.eval.map(|eval| PlannedEval {
                 server: self.owned(eval.server),
                 id: self.owned(eval.id),

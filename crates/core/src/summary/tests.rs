@@ -38,6 +38,7 @@ fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
         parallel: false,
         verify_steps: None,
         parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }

@@ -3,5 +3,8 @@
 mod conversation;
 mod json;
 mod junit;
+mod markdown;
+mod outside;
 mod sample;
+mod schema;
 mod terminal;

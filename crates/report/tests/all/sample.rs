@@ -59,7 +59,7 @@ impl Sample {
         })
     }
 
-    fn written(write: impl FnOnce(&Path) -> Result<(), RecordError>) -> Self {
+    pub(crate) fn written(write: impl FnOnce(&Path) -> Result<(), RecordError>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("run");
         write(&path).expect("a run");

@@ -25,6 +25,7 @@ pub(super) fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCa
         parallel: true,
         verify_steps: Some(0),
         parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }
