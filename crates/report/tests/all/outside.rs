@@ -136,7 +136,6 @@ fn planned(text: &dyn Fn(usize) -> String) -> RunPlanned {
         parallel: true,
         verify_steps: Some(0),
         parts: None,
-        parts: None,
         places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: (number == 0).then(|| PlannedEval {
