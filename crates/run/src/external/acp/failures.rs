@@ -5,7 +5,7 @@
 use proctor_core::model::Usage;
 use serde_json::Value;
 
-use super::Dialect;
+use super::dialect::Dialect;
 
 /// Why an agent could not do its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,26 +17,9 @@ pub(super) enum AgentFailure {
     Other(String),
 }
 
-/// The agent's token usage, if it reports all of it. opencode and goose report only the last
-/// request; for unknown agents it is not known.
-pub(super) fn usage(dialect: Dialect, result: &Value) -> Option<Usage> {
-    match dialect {
-        Dialect::Claude | Dialect::Codex => whole(&result["usage"]),
-        Dialect::Gemini => {
-            let count = &result["_meta"]["quota"]["token_count"];
-            Some(Usage {
-                input: Some(count["input_tokens"].as_u64()?),
-                output: Some(count["output_tokens"].as_u64()?),
-                ..Usage::default()
-            })
-        }
-        Dialect::Opencode | Dialect::Goose | Dialect::Unknown => None,
-    }
-}
-
 /// Some agents count cached tokens as part of the input and others separately; the same holds for
 /// thinking and output. The total shows which.
-fn whole(usage: &Value) -> Option<Usage> {
+pub(super) fn whole_usage(usage: &Value) -> Option<Usage> {
     let number = |key: &str| usage[key].as_u64();
     let (input, output) = (number("inputTokens")?, number("outputTokens")?);
     let (cached, written) = (number("cachedReadTokens"), number("cachedWriteTokens"));
@@ -63,7 +46,7 @@ fn whole(usage: &Value) -> Option<Usage> {
 
 /// Why the end of an agent's turn is not an answer.
 pub(super) fn ended(
-    dialect: Dialect,
+    dialect: &Dialect,
     result: &Value,
     answer: Option<&str>,
 ) -> Option<AgentFailure> {
@@ -82,39 +65,13 @@ pub(super) fn ended(
         }
         None => return said("it gave no stop reason"),
     }
-    match dialect {
-        Dialect::Goose => goose(result, answer),
-        Dialect::Claude
-        | Dialect::Codex
-        | Dialect::Gemini
-        | Dialect::Opencode
-        | Dialect::Unknown => None,
-    }
-}
-
-/// goose returns an outage as its answer. It counts tokens itself if a model does not, so zero
-/// tokens mean that no model answered.
-fn goose(result: &Value, answer: Option<&str>) -> Option<AgentFailure> {
-    const ERRORS: [&str; 3] = [
-        "Ran into this error",
-        "Network error: ",
-        "The model returned an empty response.",
-    ];
-    const LIMIT: &str = "I've reached the maximum number of actions";
-    let answer = answer.unwrap_or("its model did not answer");
-    if answer.starts_with(LIMIT) {
-        return Some(AgentFailure::OutOfTurns);
-    }
-    let took_none = result["usage"]["totalTokens"].as_u64().unwrap_or(0) == 0;
-    let is_error = ERRORS.iter().any(|error| answer.starts_with(error));
-    (took_none || is_error).then(|| AgentFailure::Model(answer.to_owned()))
+    (dialect.failed_turn)(result, answer)
 }
 
 /// Interprets an error that an agent returned instead of an answer; `is_prompted` if it ends the
-/// turn. Gemini and opencode pass on their provider's error, and the code is its status or has no
-/// meaning: a failed tool is not an error of the turn.
+/// turn.
 pub(super) fn failed(
-    dialect: Dialect,
+    dialect: &Dialect,
     is_prompted: bool,
     code: i64,
     message: &str,
@@ -127,7 +84,10 @@ pub(super) fn failed(
         "API key",
     ];
     let message = message.strip_prefix("Internal error: ").unwrap_or(message);
-    if dialect == Dialect::Claude && message.starts_with("Reached maximum number of turns") {
+    if dialect
+        .turn_limit
+        .is_some_and(|limit| message.starts_with(limit))
+    {
         return AgentFailure::OutOfTurns;
     }
     let message = match message.trim() {
@@ -136,8 +96,7 @@ pub(super) fn failed(
     };
     let is_outage = OUTAGES.iter().any(|words| message.contains(words));
     let is_ours = [-32700, -32600, -32601, -32602].contains(&code);
-    let is_models =
-        is_prompted && !is_ours && matches!(dialect, Dialect::Gemini | Dialect::Opencode);
+    let is_models = is_prompted && !is_ours && dialect.passes_on_provider_errors;
     if code == AUTHENTICATION || is_outage || is_models {
         AgentFailure::Model(message)
     } else {
@@ -145,40 +104,17 @@ pub(super) fn failed(
     }
 }
 
-/// Tracks what Codex reports between its messages: it retries an unreachable model forever, and
-/// where it gives up, the error is its answer.
+/// What an agent reported about its model between its messages. Codex retries an unreachable model
+/// forever, and where it gives up, the error is its answer.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     /// How often it reported that it waits for the network.
-    waits: u32,
-    last: Option<String>,
-    is_fatal: bool,
+    pub(super) waits: u32,
+    pub(super) last: Option<String>,
+    pub(super) is_fatal: bool,
 }
 
 impl Outage {
-    /// Takes a `session_info_update`.
-    pub(super) fn take_update(&mut self, dialect: Dialect, update: &Value) {
-        if dialect != Dialect::Codex {
-            return;
-        }
-        let codex = &update["_meta"]["codex"];
-        let error = &codex["error"];
-        if let Some(message) = error["message"].as_str() {
-            self.waits += u32::from(message.contains("waiting for network"));
-            let more = error["additionalDetails"].as_str();
-            self.last = Some(match more {
-                Some(more) => format!("{message}: {more}"),
-                None => message.to_owned(),
-            });
-        }
-        match codex["threadStatus"]["type"].as_str() {
-            Some("systemError") => self.is_fatal = true,
-            // It recovered.
-            Some("active") => self.is_fatal = false,
-            _ => {}
-        }
-    }
-
     /// Why it is pointless to wait any longer.
     pub(super) fn hopeless(&self) -> Option<AgentFailure> {
         /// The second wait follows after five seconds, and the third after ten more.
