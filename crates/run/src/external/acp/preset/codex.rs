@@ -54,7 +54,7 @@ fn arguments(mut input: Value) -> Value {
 
 /// It retries an unreachable model forever, and where it gives up, the error is its answer.
 fn note_outage(outage: &mut Outage, update: &Value) {
-    let codex = &update["_meta"]["codex"];
+    let codex = update.pointer("/_meta/codex").unwrap_or(&Value::Null);
     let error = &codex["error"];
     if let Some(message) = error["message"].as_str() {
         outage.waits += u32::from(message.contains("waiting for network"));
