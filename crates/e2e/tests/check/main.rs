@@ -25,4 +25,5 @@ mod seeds;
 mod servers;
 mod shown_again;
 mod stops;
+mod summaries;
 mod vacuity;

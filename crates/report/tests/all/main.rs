@@ -4,4 +4,5 @@ mod conversation;
 mod json;
 mod junit;
 mod sample;
+mod summary;
 mod terminal;
