@@ -27,5 +27,6 @@ mod seeds;
 mod servers;
 mod shown_again;
 mod stops;
+mod summaries;
 mod vacuity;
 mod watch;
