@@ -175,7 +175,11 @@ fn measured(suite: &SuiteFixture, words: &[&str]) -> (Duration, u64) {
     loop {
         peak = peak.max(peak_kib(child.id()).unwrap_or(0));
         if let Some(status) = child.try_wait().expect("proctor can be waited for") {
-            assert!(status.success(), "{words:?}");
+            assert!(
+                status.success(),
+                "{words:?} in {}",
+                suite.folder().display()
+            );
             return (started.elapsed(), peak);
         }
         std::thread::sleep(Duration::from_millis(2));
