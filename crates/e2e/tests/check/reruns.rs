@@ -129,6 +129,8 @@ fn shipped_evals_can_be_run_again_too() {
     let eval = |id: &str, text: &str| {
         json!({
             "id": id,
+            "name": id,
+            "gradingType": "exact-match",
             "input": {"type": "execution", "toolName": "echo", "arguments": {"text": "hi"}},
             "expected": {"type": "exact-match", "content": [{"type": "text", "text": text}]},
         })

@@ -120,7 +120,7 @@ fn a_change_of_a_file_runs_the_suite_again_until_it_is_interrupted() {
     assert_eq!(stdout.matches("Gate      met").count(), 2, "{stdout}");
     assert_eq!(stdout.matches("Gate      missed").count(), 1, "{stdout}");
     assert!(
-        stderr.contains("changed: `eval.yaml`") || stderr.contains("changed: `./eval.yaml`"),
+        stderr.contains("changed: `eval.yaml`, `tasks/good.yaml`\n"),
         "{stderr}"
     );
 }

@@ -7,18 +7,20 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use proctor_core::hint::counted;
 use proctor_core::printable::printable;
+use tokio::runtime::Builder;
 
 use super::run_once;
 use crate::args::CheckArgs;
 use crate::commands::known_secrets;
 use crate::commands::stops::StopSignals;
 use crate::exit::{Exit, ReportedExit};
-use crate::{output, threads};
+use crate::output;
 
 /// The interval between two looks at the files.
 const INTERVAL: Duration = Duration::from_millis(300);
@@ -31,6 +33,7 @@ const SKIPPED: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];
 
 /// Runs the suite, then again after each change, until Ctrl-C.
 pub(super) fn run(args: &CheckArgs, file: &Path) -> anyhow::Result<Exit> {
+    let stops = listen()?;
     let watched = Watched::new(args, file);
     let mut seen = watched.look();
     loop {
@@ -45,8 +48,8 @@ pub(super) fn run(args: &CheckArgs, file: &Path) -> anyhow::Result<Exit> {
                 }
             },
         };
-        if exit == Exit::Interrupted {
-            return Ok(exit);
+        if exit == Exit::Interrupted || stops.try_recv().is_ok() {
+            return Ok(Exit::Interrupted);
         }
         let now = watched.look();
         let mut changed = seen.suite_changes(&now);
@@ -57,7 +60,7 @@ pub(super) fn run(args: &CheckArgs, file: &Path) -> anyhow::Result<Exit> {
             output::message(&format!(
                 "exit code {code}; watching {files}, Ctrl-C ends it\n"
             ))?;
-            match wait(&watched, &seen)? {
+            match wait(&watched, &seen, &stops) {
                 Some((paths, now)) => {
                     changed = paths;
                     seen = now;
@@ -79,25 +82,48 @@ fn shown(path: &Path) -> String {
 }
 
 /// Waits until files have changed and then stayed the same for one interval; `None` if Ctrl-C came first.
-fn wait(watched: &Watched, seen: &Snapshot) -> anyhow::Result<Option<(Vec<PathBuf>, Snapshot)>> {
-    let runtime = threads::one_worker()?;
-    runtime.block_on(async {
-        let mut stops = StopSignals::listen().context("can't listen for signals")?;
-        let mut last: Option<Snapshot> = None;
-        loop {
-            tokio::select! {
-                () = stops.next() => return Ok(None),
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-            let now = watched.look();
-            let changed = seen.changes(&now);
-            // An editor may write a file in several steps, and a checkout writes many files.
-            if !changed.is_empty() && last.as_ref() == Some(&now) {
-                return Ok(Some((changed, now)));
-            }
-            last = Some(now);
+fn wait(
+    watched: &Watched,
+    seen: &Snapshot,
+    stops: &Receiver<()>,
+) -> Option<(Vec<PathBuf>, Snapshot)> {
+    let mut last: Option<Snapshot> = None;
+    loop {
+        match stops.recv_timeout(INTERVAL) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
         }
-    })
+        let now = watched.look();
+        let changed = seen.changes(&now);
+        // An editor may write a file in several steps, and a checkout writes many files.
+        if !changed.is_empty() && last.as_ref() == Some(&now) {
+            return Some((changed, now));
+        }
+        last = Some(now);
+    }
+}
+
+/// Listens for Ctrl-C, SIGTERM and SIGHUP from now on, also between runs, which have their own handlers.
+fn listen() -> anyhow::Result<Receiver<()>> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let mut stops = {
+        let _inside = runtime.enter();
+        StopSignals::listen().context("can't listen for signals")?
+    };
+    let (to, heard) = channel();
+    std::thread::Builder::new()
+        .name("watch".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                loop {
+                    stops.next().await;
+                    if to.send(()).is_err() {
+                        return;
+                    }
+                }
+            });
+        })?;
+    Ok(heard)
 }
 
 /// The files and folders of a suite.
@@ -174,6 +200,7 @@ impl Snapshot {
                     folders.push(entry.path());
                 } else if self.files.len() < MOST {
                     let path = entry.path();
+                    let path = path.strip_prefix(".").unwrap_or(&path).to_owned();
                     let is_yaml = path
                         .extension()
                         .is_some_and(|ending| ending == "yaml" || ending == "yml");

@@ -74,6 +74,8 @@ fn the_grading_of_shipped_evals_is_kept() {
     let eval = |id: &str, text: &str| {
         json!({
             "id": id,
+            "name": id,
+            "gradingType": "exact-match",
             "input": {"type": "execution", "toolName": "echo", "arguments": {"text": "hi"}},
             "expected": {"type": "exact-match", "content": [{"type": "text", "text": text}]},
         })
