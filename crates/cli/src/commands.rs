@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 pub(crate) use proctor_core::hint::counted;
-use proctor_core::problem::Problems;
+use proctor_core::problem::{Problems, Severity};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
 use proctor_run::engine::{Engine, EngineError, PreparedRun};
@@ -88,6 +88,12 @@ fn refused(host: &InteractiveHost, format: OutputFormat, error: EngineError) -> 
             problems: found,
         } => {
             message = format!("{}: {}", file.display(), tally(found));
+            let mut errors = found.iter().filter(|p| p.severity == Severity::Error);
+            if let Some(first) = errors.next() {
+                let line = first.place.as_ref().map(|place| place.line);
+                let line = line.map_or(String::new(), |line| format!(" (line {line})"));
+                message.push_str(&format!("; first: {}{line}", first.message));
+            }
             let found = found.iter().filter_map(|p| serde_json::to_value(p).ok());
             problems.extend(found);
         }
