@@ -28,7 +28,10 @@ pub(crate) use self::evals::{
 };
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
-pub(crate) use self::result::{ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat};
+pub(crate) use self::result::{
+    ConvertArgs, ConvertFormat, CsvTable, ExportArgs, ResultCommand, RunsArgs, ShowArgs, ViewArgs,
+    ViewFormat,
+};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]

@@ -111,6 +111,11 @@ pub fn ended(run: &RunReader) -> Result<Vec<IndexEntry>, RecordError> {
         .collect()
 }
 
+/// The text of an index that is up to date. It depends only on the trials' files.
+pub(crate) fn rendered(run: &RunReader) -> Result<Vec<u8>, RecordError> {
+    Ok(text(&load(run, IndexScrutiny::Digest)?))
+}
+
 /// The trials that have begun and not ended, according to the index. If no process writes the run,
 /// they are abandoned.
 pub fn under_way(run: &RunReader) -> Vec<TrialBegan> {

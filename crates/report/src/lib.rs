@@ -9,10 +9,13 @@
 )]
 
 pub mod conversation;
+pub mod csv;
 pub mod evals;
 mod evidence;
 pub mod json;
 pub mod junit;
+pub mod mcpchecker;
+pub mod otlp;
 pub mod terminal;
 mod words;
 

@@ -9,12 +9,15 @@ use super::OutputArgs;
 /// List recorded runs, and show what happened in them.
 ///
 /// RUN is a run's folder, `latest` for the newest run in `.proctor/runs`, or any part of a name there
-/// that only one run has: `result list` shows the names.
+/// that only one run has: `result list` shows the names. RUN is also a packed run (`result export`) or a
+/// result file of mcpchecker.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResultCommand {
     List(RunsArgs),
     Show(ShowArgs),
     View(ViewArgs),
+    Export(ExportArgs),
+    Convert(ConvertArgs),
 }
 
 /// List the runs in `.proctor/runs`, newest first, with pass rate and gate.
@@ -41,7 +44,7 @@ pub(crate) struct RunsArgs {
 
 Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
 pub(crate) struct ShowArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -72,7 +75,7 @@ pub(crate) struct ShowArgs {
 
 Exit codes: 0 shown, 2 usage error or unreadable record, 4 no such trial.")]
 pub(crate) struct ViewArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -107,4 +110,90 @@ pub(crate) enum ViewFormat {
     Text,
     /// The recorded events as JSON, one per line
     Json,
+}
+
+/// Pack a run into one file, which every `result` command reads as a RUN.
+///
+/// The same run always gives the same bytes. Secrets are redacted in records, so a pack has none either.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result export latest --pack run.tar.gz
+  proctor result view run.tar.gz fix-crash-loop 4
+  tar -tzf run.tar.gz
+
+Exit codes: 0 written, 2 usage error, unreadable record, or the file exists (`--force` replaces it).")]
+pub(crate) struct ExportArgs {
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The file to write, such as `run.tar.gz`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pack: PathBuf,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Convert a run for other programs: CI servers, spreadsheets, notebooks, tracing, mcpchecker.
+///
+/// `csv` is three tables: trials, calls and checks. `--out` names a folder for all of them, `--table` selects
+/// one. `otlp` is OpenTelemetry traces as JSON, one trial per line. `mcpchecker` is its result file, which
+/// holds one agent.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result convert latest --to junit --out results.xml
+  proctor result convert latest --to csv --out tables
+  proctor result convert latest --to csv --table calls | head
+  proctor result convert latest --to mcpchecker --out mcpchecker-my-suite-out.json
+  proctor result convert latest --to otlp | while read -r trial; do
+    curl -sf -H 'Content-Type: application/json' -d \"$trial\" http://localhost:4318/v1/traces
+  done
+
+Exit codes: 0 converted (even if the run failed), 2 usage error or unreadable record.")]
+pub(crate) struct ConvertArgs {
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The format
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: ConvertFormat,
+
+    /// Write to this file instead of stdout; with `--to csv` and no `--table`, to files in this folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// The table of `--to csv`
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Option<CsvTable>,
+
+    /// The agent of `--to mcpchecker`, if the run has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConvertFormat {
+    /// JUnit XML, for CI servers
+    Junit,
+    /// Tables of trials, calls and checks
+    Csv,
+    /// The result as JSON, as `result show -o json`
+    Json,
+    /// The result file of mcpchecker
+    Mcpchecker,
+    /// OpenTelemetry traces
+    Otlp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CsvTable {
+    /// A row per trial
+    Trials,
+    /// A row per call
+    Calls,
+    /// A row per check
+    Checks,
 }

@@ -34,10 +34,10 @@ pub(super) fn show(report: &Report<'_>, format: OutputFormat) -> anyhow::Result<
 }
 
 /// Writes the result as one JSON document.
-fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+pub(super) fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
     match report.summary.plan.kind {
         RunKind::Evals => evals::write(report, out),
-        RunKind::Suite => json::write(report, out),
+        RunKind::Suite | RunKind::Imported => json::write(report, out),
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow:
 }
 
 /// The error without its wrapper, so that [`output::is_broken_pipe`] recognizes it.
-fn flattened(error: ReportError) -> anyhow::Error {
+pub(super) fn flattened(error: ReportError) -> anyhow::Error {
     match error {
         ReportError::Write(error) => error.into(),
         ReportError::Record(error) => error.into(),

@@ -7,7 +7,7 @@ use proctor_report::conversation::{self, ConversationOptions, TrialHeading};
 use proctor_report::terminal::TerminalStyle;
 
 use super::super::view;
-use super::run_folder;
+use super::source;
 use crate::args::{ViewArgs, ViewFormat};
 use crate::exit::Exit;
 use crate::output;
@@ -16,12 +16,13 @@ use crate::output;
 const WIDTH: usize = 100;
 
 pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
-    let run = RunReader::open(&run_folder(&args.run)?)?;
+    let source = source::open(&args.run)?;
+    let run = source.run();
     let is_raw = args.raw || args.findings || args.output == ViewFormat::Json;
     if is_raw && args.names.is_empty() {
-        return view::run(&run, args, None);
+        return view::run(run, args, None);
     }
-    let mut trials = trial_names::load(&run)?;
+    let mut trials = trial_names::load(run)?;
     if let Some(text) = &args.trial {
         trials.retain(|trial| trial.contains(text));
         if trials.is_empty() {
@@ -38,12 +39,12 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
         };
     }
     if is_raw {
-        return view::run(&run, args, Some(&trials));
+        return view::run(run, args, Some(&trials));
     }
     if trials.is_empty() {
         output::message("the run has no trials; `--raw` shows its events\n")?;
     }
-    show(&run, &trials, args.full)
+    show(run, &trials, args.full)
 }
 
 fn show(run: &RunReader, trials: &[NamedTrial], full: bool) -> anyhow::Result<Exit> {
