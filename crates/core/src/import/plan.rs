@@ -86,13 +86,11 @@ impl ImportPlan {
     fn add(&mut self, entry: &ResultEntry, known: &mut KnownTrials) {
         let own = entry.proctor.as_ref();
         let agent = own.and_then(|own| own.agent.clone()).unwrap_or_default();
-        let agent = match self.agents.iter().position(|name| *name == agent) {
-            Some(agent) => agent,
-            None => {
-                self.agents.push(agent);
-                self.agents.len() - 1
-            }
-        };
+        let known_agent = self.agents.iter().position(|name| *name == agent);
+        let agent = known_agent.unwrap_or_else(|| {
+            self.agents.push(agent);
+            self.agents.len() - 1
+        });
         let key = (entry.task_path.clone(), entry.task_name.clone());
         let case = *known.cases.entry(key).or_insert_with(|| {
             self.cases.push(planned_case(entry));
@@ -206,9 +204,12 @@ impl ImportPlan {
         let summary = self.summary.as_ref();
         let agent = summary.and_then(|summary| summary.agent.as_ref());
         let judge = summary.and_then(|summary| summary.judge.as_ref());
+        // The file describes one agent; only Proctor's own documents have several.
+        let model = agent.and_then(|agent| agent.model.clone());
+        let model = model.filter(|_| self.agents.len() == 1);
         let agents = self.agents.iter().map(|name| PlannedAgent {
             name: name.clone(),
-            model: agent.and_then(|agent| agent.model.clone()),
+            model: model.clone(),
         });
         let path = self.path.display().to_string();
         RunPlanned {

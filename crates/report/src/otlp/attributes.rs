@@ -44,6 +44,8 @@ impl Attributes {
     }
 
     fn push(&mut self, key: &str, value: Value) {
-        self.0.push(json!({ "key": key, "value": value }));
+        let mut attribute = json!({ "key": key });
+        attribute["value"] = value;
+        self.0.push(attribute);
     }
 }

@@ -130,12 +130,12 @@ impl TrialTrace<'_> {
             all.double("proctor.cost_usd", cost);
         }
         let error = (self.result.outcome != Outcome::Passed).then(|| {
-            let word = words::outcome(Some(self.result.outcome));
-            all.text("error.type", word);
+            let outcome = words::outcome(Some(self.result.outcome));
+            all.text("error.type", outcome);
             self.result
                 .reason
                 .clone()
-                .unwrap_or_else(|| word.to_owned())
+                .unwrap_or_else(|| outcome.to_owned())
         });
         Span {
             seq: 0,

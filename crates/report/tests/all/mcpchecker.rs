@@ -25,13 +25,13 @@ fn written(report: &Report<'_>, agent: usize) -> Value {
 
 /// The outcomes of the trials of a file, and the file that is written from them.
 fn imported(text: &str) -> (Vec<Option<Outcome>>, Gate, Value) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a valid file");
     let file = folder.path().join("result.json");
-    fs::write(&file, text).unwrap();
+    fs::write(&file, text).expect("a valid file");
     let path = folder.path().join("run");
-    import(&file, &path, Redactor::default()).unwrap();
-    let run = RunReader::open(&path).unwrap();
-    let summary = Summary::checked(&run).unwrap();
+    import(&file, &path, Redactor::default()).expect("a valid file");
+    let run = RunReader::open(&path).expect("a valid file");
+    let summary = Summary::checked(&run).expect("a valid file");
     let gate = Gate::of(&summary);
     let outcomes = summary.trials().map(|(_, _, trial)| trial.outcome());
     let outcomes = outcomes.collect();
@@ -52,7 +52,7 @@ fn has_key(value: &Value, key: &str) -> bool {
 /// An entry without what the file may not keep: estimates, and times in another spelling.
 fn comparable(entry: &Value) -> Value {
     let mut entry = entry.clone();
-    let fields = entry.as_object_mut().unwrap();
+    let fields = entry.as_object_mut().expect("a valid file");
     fields.retain(|key, _| {
         !matches!(
             key.as_str(),
@@ -62,7 +62,7 @@ fn comparable(entry: &Value) -> Value {
     for list in ["ToolCalls", "ResourceReads", "PromptGets"] {
         let calls = entry["callHistory"][list].as_array_mut();
         for call in calls.into_iter().flatten() {
-            let call = call.as_object_mut().unwrap();
+            let call = call.as_object_mut().expect("a valid file");
             call.retain(|key, _| !matches!(key.as_str(), "timestamp" | "tokens"));
         }
     }

@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::trace::v1::{Span, TracesData};
 
 use crate::sample::{HOSTILE, Sample};
 
-/// The names of the conventions for GenAI, MCP, tests and their neighbours that the export may use.
+/// The names of the conventions for `GenAI`, MCP, tests and their neighbours that the export may use.
 const CONVENTIONS: [&str; 29] = [
     "cicd.pipeline.run.url.full",
     "error.type",
@@ -53,15 +53,15 @@ fn written(sample: &Sample) -> String {
 fn traces(text: &str) -> Vec<Vec<Span>> {
     let lines = text.lines().map(|line| {
         // Not directly: numbers with all their digits confuse derived readers.
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        let data: TracesData = serde_json::from_value(line.clone()).unwrap();
+        let line: serde_json::Value = serde_json::from_str(line).expect("a valid file");
+        let data: TracesData = serde_json::from_value(line.clone()).expect("a valid file");
         let [resource] = &data.resource_spans[..] else {
             panic!("{line}");
         };
         let [scope] = &resource.scope_spans[..] else {
             panic!("{line}");
         };
-        let attributes = &resource.resource.as_ref().unwrap().attributes;
+        let attributes = &resource.resource.as_ref().expect("a valid file").attributes;
         assert_eq!(text_of(attributes, "service.name"), Some("proctor"));
         scope.spans.clone()
     });
