@@ -2,9 +2,12 @@
 
 mod conversation;
 mod convert;
+mod coverage;
 mod export;
 mod list;
+mod regrade;
 pub(super) mod source;
+mod summary;
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +21,11 @@ use crate::exit::Exit;
 pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
     match command {
         ResultCommand::List(args) => list::run(args),
+        ResultCommand::Summary(args) => summary::run(args),
         ResultCommand::Show(args) => show::run(args),
+        ResultCommand::Coverage(args) => coverage::run(args),
         ResultCommand::View(args) => conversation::run(args),
+        ResultCommand::Regrade(args) => regrade::run(args),
         ResultCommand::Export(args) => export::run(args),
         ResultCommand::Convert(args) => convert::run(args),
     }

@@ -309,6 +309,8 @@ fn planned_case(entry: &ResultEntry) -> PlannedCase {
         verify_steps: None,
         limits: PlannedLimits::default(),
         eval: None,
+        parts: None,
+        places: Vec::new(),
     }
 }
 

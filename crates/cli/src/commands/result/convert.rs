@@ -9,7 +9,7 @@ use proctor_core::gate::Gate;
 use proctor_core::hint::listed;
 use proctor_core::summary::Summary;
 use proctor_report::csv::{self, Table};
-use proctor_report::{Report, ReportError, junit, mcpchecker, otlp};
+use proctor_report::{Report, ReportError, junit, markdown, mcpchecker, otlp};
 
 use super::super::shown;
 use super::super::target::Target;
@@ -70,6 +70,10 @@ fn render(
 ) -> Result<(), ReportError> {
     match args.to {
         ConvertFormat::Junit => junit::write(report, out),
+        ConvertFormat::Markdown => {
+            let text = markdown::render(report, markdown::COMMENT);
+            Ok(out.write_all(text.as_bytes())?)
+        }
         ConvertFormat::Csv => {
             let table = match args.table {
                 Some(CsvTable::Trials) | None => Table::Trials,

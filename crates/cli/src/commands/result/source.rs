@@ -34,6 +34,11 @@ impl RunSource {
         &self.run
     }
 
+    /// The path that reports show.
+    pub(in crate::commands) fn shown(&self) -> &Path {
+        &self.shown
+    }
+
     /// The report of the run, which names the path that the user gave.
     pub(in crate::commands) fn report<'a>(
         &'a self,
