@@ -12,7 +12,7 @@ use proctor_report::regrade::{self, RegradeReport};
 use proctor_report::terminal::TerminalStyle;
 use proctor_run::engine::regrade::{JudgeOption, RegradeOptions, RegradeResult};
 
-use super::run_folder;
+use super::source;
 use crate::args::{OutputFormat, RegradeArgs};
 use crate::commands::attended::InteractiveHost;
 use crate::commands::stops::StopSignals;
@@ -27,8 +27,9 @@ const WIDTH: usize = 100;
 const SHOWN: usize = 100;
 
 pub(crate) fn run(args: &RegradeArgs) -> anyhow::Result<Exit> {
+    let source = source::open(&args.run)?;
     let options = RegradeOptions {
-        folder: run_folder(&args.run)?,
+        folder: source.run().folder().to_owned(),
         with: args.with.clone(),
         judge: match &args.judge {
             None => JudgeOption::Recorded,
