@@ -158,7 +158,10 @@ fn listed(
     let shown = &wanted[..wanted.len().min(limit)];
     // A longer name has a line of its own.
     let names = shown.iter().map(|cell| width(&cell.name()));
-    let name_room = names.filter(|width| *width <= style.width / 3).max().unwrap_or(0);
+    let name_room = names
+        .filter(|width| *width <= style.width / 3)
+        .max()
+        .unwrap_or(0);
     let rates = shown.iter().map(|cell| width(&cell.rate()));
     let rate_room = rates.max().unwrap_or(0);
     for cell in shown {
