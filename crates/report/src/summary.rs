@@ -156,8 +156,12 @@ fn listed(
         .filter(|cell| cell.standing != Standing::Passed);
     let wanted: Vec<&Cell> = wanted.collect();
     let shown = &wanted[..wanted.len().min(limit)];
+    // A longer name has a line of its own.
     let names = shown.iter().map(|cell| width(&cell.name()));
-    let name_room = names.max().unwrap_or(0).min(style.width / 3);
+    let name_room = names
+        .filter(|width| *width <= style.width / 3)
+        .max()
+        .unwrap_or(0);
     let rates = shown.iter().map(|cell| width(&cell.rate()));
     let rate_room = rates.max().unwrap_or(0);
     for cell in shown {
@@ -369,7 +373,8 @@ fn next(sheet: &mut Sheet, run: &RunSummary<'_>, cells: &[Cell<'_>]) {
     let folder = run.folder.display();
     // A name from outside must stay one word for a shell.
     let is_inert = |name: &String| !name.contains(|c: char| c == '\'' || is_hidden(c));
-    let first = cells.iter().find_map(Cell::first_failure).filter(is_inert);
+    let mut failures = cells.iter().filter_map(Cell::first_failure);
+    let first = failures.find(is_inert);
     sheet.command(
         "View",
         &match first {

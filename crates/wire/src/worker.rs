@@ -1,6 +1,8 @@
 //! Runs work that would block an async worker: parsing, redacting and hashing a message of many
 //! megabytes takes longer than other tasks can wait, and so does the disk.
 
+use std::ops::Deref;
+
 use proctor_core::message::{self, Message, MessageParseError};
 use serde::Deserialize;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -31,6 +33,35 @@ pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
 /// Runs work that may take long whatever its size, like [`on_body`] for large bodies.
 pub fn apart<T>(work: impl FnOnce() -> T) -> T {
     on_body(LARGE, work)
+}
+
+/// A value made from a body of this size. Dropping a large one takes long too.
+#[derive(Debug)]
+pub struct Large<T> {
+    value: Option<T>,
+    bytes: usize,
+}
+
+impl<T> Large<T> {
+    pub fn new(value: T, bytes: usize) -> Self {
+        let value = Some(value);
+        Self { value, bytes }
+    }
+}
+
+impl<T> Deref for Large<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // Only `drop` takes it.
+        self.value.as_ref().unwrap_or_else(|| unreachable!())
+    }
+}
+
+impl<T> Drop for Large<T> {
+    fn drop(&mut self) {
+        on_body(self.bytes, || drop(self.value.take()));
+    }
 }
 
 /// Parses a value of any size.
@@ -66,6 +97,30 @@ mod tests {
             on_body(LARGE, || told.recv_timeout(Duration::from_mins(1)))
         });
         assert!(runtime.block_on(working).expect("it ends").is_ok());
+    }
+
+    /// Its value waits for another task while it is dropped.
+    struct Waiting(mpsc::Receiver<()>);
+
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            self.0.recv_timeout(Duration::from_mins(1)).unwrap();
+        }
+    }
+
+    #[test]
+    fn dropping_a_large_value_does_not_block_other_tasks() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .expect("a runtime");
+        let (tell, told) = mpsc::channel();
+        let large = Large::new(Waiting(told), LARGE);
+        let working = runtime.spawn(async move {
+            tokio::spawn(async move { tell.send(()) });
+            drop(large);
+        });
+        runtime.block_on(working).expect("it ends");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Summaries of written runs.
 
+mod parts;
+
 use std::path::Path;
 
 use crate::event::{

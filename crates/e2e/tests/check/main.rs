@@ -28,4 +28,5 @@ mod seeds;
 mod servers;
 mod shown_again;
 mod stops;
+mod summaries;
 mod vacuity;

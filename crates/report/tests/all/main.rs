@@ -7,4 +7,5 @@ mod markdown;
 mod outside;
 mod sample;
 mod schema;
+mod summary;
 mod terminal;

@@ -10,10 +10,11 @@ use proctor_core::fold::{Fold, FoldOptions, FoldedTrial};
 use super::Trial;
 use super::ending::errored;
 use crate::agent::Toolbox;
+use proctor_wire::worker::Large;
 
 impl Trial {
     /// The events so far, in the form that checks read.
-    pub(super) async fn folded(&self) -> Result<FoldedTrial, TrialEnded> {
+    pub(super) async fn folded(&self) -> Result<Large<FoldedTrial>, TrialEnded> {
         let options = FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop],
             ..FoldOptions::default()
@@ -29,7 +30,8 @@ impl Trial {
             // Propagates a panic of the task.
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        folded.map_err(|error| errored(Blame::Infra, error.to_string()))
+        let folded = folded.map_err(|error| errored(Blame::Infra, error.to_string()))?;
+        Ok(Large::new(folded, self.recorder.bytes()))
     }
 
     /// The protocol problem of a server that fails the trial, if any.

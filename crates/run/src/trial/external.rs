@@ -219,7 +219,7 @@ impl Trial {
         if let Some(ended) = self.on_record(|| verdict(&work)) {
             return Err(ended);
         }
-        let asked = self.on_record(|| folded.work.agent);
+        let asked = &folded.work.agent;
         match self.limits.max_tokens {
             Some(limit) if asked.usage.total() > limit => {
                 let used = asked.usage.total();

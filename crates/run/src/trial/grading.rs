@@ -75,14 +75,10 @@ fn did_nothing(transcript: &Transcript) -> bool {
 impl Trial {
     /// Evaluates all checks of the case.
     pub(super) async fn grade(&self, steps: &mut Steps, answer: &str) -> TrialEnded {
-        let folded = match self.folded().await {
-            Ok(folded) => folded,
-            Err(ended) => return ended,
-        };
-        let ended = self.grade_by(steps, answer, &folded).await;
-        // Dropping a long record takes time too.
-        self.on_record(|| drop(folded));
-        ended
+        match self.folded().await {
+            Ok(folded) => self.grade_by(steps, answer, &folded).await,
+            Err(ended) => ended,
+        }
     }
 
     async fn grade_by(&self, steps: &mut Steps, answer: &str, folded: &FoldedTrial) -> TrialEnded {

@@ -89,9 +89,7 @@ impl Trial {
             return decided::ended(failure);
         }
         self.phase(Phase::Grade);
-        let ended = self.grade_shipped(shipped, &done, &folded).await;
-        self.on_record(|| drop(folded));
-        ended
+        self.grade_shipped(shipped, &done, &folded).await
     }
 
     /// Connects to the server that ships the eval.

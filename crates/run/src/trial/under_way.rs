@@ -6,6 +6,7 @@ use proctor_core::transcript::{Call, CallOutcome, CallRequest};
 
 use super::Trial;
 use super::ending::{errored, timed_out};
+use proctor_wire::worker::Large;
 
 impl Trial {
     /// The end of a trial that timed out, with its phase and the calls without an answer. If its
@@ -23,6 +24,7 @@ impl Trial {
         let Ok(Ok(Some(folded))) = folding.await else {
             return timed_out(limit);
         };
+        let folded = Large::new(folded, self.recorder.bytes());
         let asked = &folded.work.agent;
         if asked.turns == 0 && asked.failures > 0 {
             let failures = asked.failures;
