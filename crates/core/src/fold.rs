@@ -104,7 +104,7 @@ impl FoldOptions {
     /// trial and a regrade fold with the same options, so that they see the same transcript.
     pub fn for_checks() -> Self {
         Self {
-            actors: vec![Actor::Agent, Actor::Loop],
+            actors: vec![Actor::Agent, Actor::Loop, Actor::Imported],
             ..Self::default()
         }
     }

@@ -31,7 +31,7 @@ use crate::record::{EndedTrial, RecordError, RunReader, RunWriter};
 use crate::redact::Redactor;
 use crate::summary::Summary;
 
-pub use self::outcome::{ASSERTIONS_PASSED, TASK_PASSED};
+pub use self::outcome::ASSERTIONS_PASSED;
 use self::plan::ImportPlan;
 use self::result_file::ResultEntry;
 

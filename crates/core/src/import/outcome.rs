@@ -10,7 +10,7 @@ use crate::verdict::Verdict;
 use super::result_file::{AssertionEntry, PhaseEntry, ResultEntry, StepEntry};
 
 /// The check that holds `taskPassed`.
-pub const TASK_PASSED: &str = "taskPassed";
+const TASK_PASSED: &str = "taskPassed";
 
 /// The check that holds `allAssertionsPassed`, if no assertion explains it.
 pub const ASSERTIONS_PASSED: &str = "allAssertionsPassed";
@@ -108,8 +108,7 @@ pub(super) fn checks(entry: &ResultEntry) -> Vec<CheckEvaluated> {
         ),
         None => Verdict::unknown("the result file does not say"),
     };
-    let id = CheckId::Step(TASK_PASSED.to_owned());
-    let mut checks = vec![check(id, TASK_PASSED, verdict)];
+    let mut checks = vec![check(CheckId::imported_task(), TASK_PASSED, verdict)];
     for (kind, assertion) in &entry.assertion_results.0 {
         checks.push(CheckEvaluated {
             details: assertion.details.clone(),

@@ -47,13 +47,16 @@ pub(super) fn write(
         connections: HashMap::new(),
         next_id: 1,
     };
-    trial.steps(Phase::Setup, entry.setup_output.as_ref())?;
+    trial.steps(Phase::Setup, entry.setup_output.as_ref(), false)?;
     trial.work(plan, entry, &calls)?;
-    trial.steps(Phase::Grade, entry.verify_output.as_ref())?;
+    let is_graded = entry.task_passed == Some(true)
+        || entry.all_assertions_passed == Some(true)
+        || !entry.assertion_results.0.is_empty();
+    trial.steps(Phase::Grade, entry.verify_output.as_ref(), is_graded)?;
     for check in outcome::checks(entry) {
         trial.append(EventKind::Graded(check))?;
     }
-    trial.steps(Phase::Cleanup, entry.cleanup_output.as_ref())?;
+    trial.steps(Phase::Cleanup, entry.cleanup_output.as_ref(), false)?;
     Ok((trial.trial, trial.at, outcome::outcome(entry)))
 }
 
@@ -98,13 +101,21 @@ impl ImportedTrial {
         self.trial.append(self.at, what).map(drop)
     }
 
-    /// A phase and its steps, if the file describes it.
-    fn steps(&mut self, phase: Phase, output: Option<&PhaseEntry>) -> Result<(), RecordError> {
-        let Some(output) = output.filter(|output| output.success || !output.steps.is_empty())
-        else {
+    /// A phase and its steps, if the file describes it, or shows otherwise that it was reached.
+    fn steps(
+        &mut self,
+        phase: Phase,
+        output: Option<&PhaseEntry>,
+        is_reached: bool,
+    ) -> Result<(), RecordError> {
+        let described = output.filter(|output| output.success || !output.steps.is_empty());
+        if described.is_none() && !is_reached {
+            return Ok(());
+        }
+        self.append(EventKind::PhaseStarted { phase })?;
+        let Some(output) = described else {
             return Ok(());
         };
-        self.append(EventKind::PhaseStarted { phase })?;
         for (number, step) in output.steps().enumerate() {
             let message = (!step.message.is_empty()).then(|| Body::Text(step.message.clone()));
             self.append(EventKind::StepEnded(StepEnded {

@@ -136,7 +136,7 @@ fn files_written_by_hand_are_shown_viewed_and_converted() {
         ] {
             assert!(view.contains(part), "{part} is not in\n{view}");
         }
-        for format in ["junit", "json", "mcpchecker", "otlp"] {
+        for format in ["junit", "json", "markdown", "mcpchecker", "otlp"] {
             let text = done(&suite, &["result", "convert", file, "--to", format]);
             assert!(text.contains("buy-lamp"), "{format}");
             assert!(!text.contains("very-secret"), "{format}");
@@ -144,6 +144,43 @@ fn files_written_by_hand_are_shown_viewed_and_converted() {
         let junit = done(&suite, &["result", "convert", file, "--to", "junit"]);
         assert!(junit.contains("<failure"), "{junit}");
     }
+}
+
+#[test]
+fn result_files_are_summarised_and_graded_again() {
+    let suite = suite();
+    let real = "mcpchecker-real-out.json";
+    let text = done(&suite, &["result", "summary", real]);
+    assert!(text.contains("MISSED  bad"), "{text}");
+    assert!(text.contains("6/9 passed"), "{text}");
+    let text = done(&suite, &["result", "summary", "new.json"]);
+    assert!(text.contains("MISSED  buy-lamp"), "{text}");
+    assert!(text.contains("2 of 2 tools called"), "{text}");
+    let text = done(&suite, &["result", "coverage", "new.json"]);
+    assert!(text.contains("find_item        3     33%"), "{text}");
+
+    let error = refused(&suite, &["result", "regrade", real]);
+    assert!(error.contains("name an eval file with `--with`"), "{error}");
+    let regrade = |file: &str, eval: &str| {
+        let words = ["result", "regrade", file, "--with", eval, "-o", "json"];
+        let output = proctor(&suite, &words);
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let results = document["results"].as_array().unwrap();
+        let passed = results
+            .iter()
+            .filter(|e| e["proctor"]["outcome"] == "passed");
+        (output.status.code(), results.len(), passed.count())
+    };
+    assert_eq!(regrade(real, "eval.yaml"), (Some(1), 9, 6));
+    // Other checks give other verdicts: no call is a pass now.
+    let none = json!({"toolsNotUsed": [{"server": "fixture", "tool": "echo"}]});
+    suite.eval(&json!({}), &json!({"assertions": none}));
+    assert_eq!(regrade(real, "eval.yaml"), (Some(1), 9, 3));
+    // A task that failed for another reason than its assertions stays failed.
+    let text = fs::read_to_string(suite.path(real)).unwrap();
+    let text = text.replace("\"taskPassed\":true", "\"taskPassed\":false");
+    fs::write(suite.path("failed.json"), text).unwrap();
+    assert_eq!(regrade("failed.json", "eval.yaml"), (Some(1), 9, 0));
 }
 
 #[test]

@@ -72,10 +72,15 @@ fn every_command_reads_a_pack_as_it_reads_the_folder() {
     for words in [
         &["show"][..],
         &["show", "-o", "json"],
+        &["show", "--failed"],
+        &["summary"],
+        &["coverage"],
+        &["regrade", "--dry-run"],
         &["view"],
         &["view", "--raw"],
         &["view", "-o", "json"],
         &["convert", "--to", "junit"],
+        &["convert", "--to", "markdown"],
         &["convert", "--to", "json"],
         &["convert", "--to", "mcpchecker"],
         &["convert", "--to", "otlp"],
@@ -86,7 +91,12 @@ fn every_command_reads_a_pack_as_it_reads_the_folder() {
         let with = |run: &str| {
             let mut all = vec!["result", words[0], run];
             all.extend(&words[1..]);
-            done(&suite, &all)
+            let output = proctor(&suite, &all);
+            // Regrading has the exit code of the gate.
+            let expected = if words[0] == "regrade" { 1 } else { 0 };
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(expected), "{all:?}: {stderr}");
+            String::from_utf8(output.stdout).unwrap()
         };
         // Only the path that the user gave differs.
         let packed = with("p.tar.gz").replace("p.tar.gz", "run");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proctor_core::decision;
 use proctor_core::event::{Blame, CheckEvaluated, CheckId, Outcome, Phase, PlannedCase};
 use proctor_core::fold::{FoldedTrial, StepDone, TrialWork};
-use proctor_core::import::{ASSERTIONS_PASSED, TASK_PASSED};
+use proctor_core::import::ASSERTIONS_PASSED;
 use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
 use proctor_core::transcript::CallRequest;
@@ -146,7 +146,8 @@ impl EntryParts {
         let task_passed = match outcome {
             Some(Outcome::Passed) => true,
             Some(Outcome::Failed) if is_imported => {
-                let mut said = steps.iter().filter(|c| step_id(c) == Some(TASK_PASSED));
+                let task = Some(CheckId::imported_task());
+                let mut said = steps.iter().filter(|check| check.id == task);
                 said.any(passed)
             }
             // Only assertions failed, and no step was skipped because of them.

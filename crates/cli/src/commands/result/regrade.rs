@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use proctor_core::regrade::GradedTrial;
 use proctor_report::regrade::{self, RegradeReport};
 use proctor_report::terminal::TerminalStyle;
@@ -28,6 +28,9 @@ const SHOWN: usize = 100;
 
 pub(crate) fn run(args: &RegradeArgs) -> anyhow::Result<Exit> {
     let source = source::open(&args.run)?;
+    if source.is_copy() && args.name.is_some() {
+        bail!("`--name` needs the folder of a run: grades are not written into a file");
+    }
     let options = RegradeOptions {
         folder: source.run().folder().to_owned(),
         with: args.with.clone(),
@@ -39,7 +42,8 @@ pub(crate) fn run(args: &RegradeArgs) -> anyhow::Result<Exit> {
         source_roots: args.loading.source_roots(),
         mcp_config: args.loading.mcp_config_file.clone(),
         name: args.name.clone(),
-        write: !args.dry_run,
+        // A copy is removed at the end, and its grades with it.
+        write: !args.dry_run && !source.is_copy(),
     };
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&[]));

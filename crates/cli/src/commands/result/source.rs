@@ -34,6 +34,11 @@ impl RunSource {
         &self.run
     }
 
+    /// Whether the run is a temporary copy of a file.
+    pub(in crate::commands) fn is_copy(&self) -> bool {
+        self.scratch.is_some()
+    }
+
     /// The path that reports show.
     pub(in crate::commands) fn shown(&self) -> &Path {
         &self.shown
@@ -49,7 +54,7 @@ impl RunSource {
         Report {
             folder: &self.shown,
             // A copy can't be resumed.
-            resumable: report.resumable && self.scratch.is_none(),
+            resumable: report.resumable && !self.is_copy(),
             ..report
         }
     }
