@@ -29,7 +29,8 @@ pub(crate) use self::evals::{
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
-    RegradeArgs, ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat,
+    CoverageArgs, FilterArgs, RegradeArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs,
+    SummaryArgs, ViewArgs, ViewFormat,
 };
 
 /// A test runner for MCP servers.
@@ -80,6 +81,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Model(ModelCommand),
     Schema(SchemaArgs),
+    Completions(CompletionsArgs),
     Init(InitArgs),
 }
 
@@ -404,4 +406,22 @@ pub(crate) struct InitArgs {
     /// Folder to write to
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
+}
+
+/// Print the script for tab completion, which also completes the names of runs and trials.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  echo 'source <(proctor completions bash)' >> ~/.bashrc
+  echo 'source <(proctor completions zsh)' >> ~/.zshrc
+  proctor completions fish > ~/.config/fish/completions/proctor.fish")]
+pub(crate) struct CompletionsArgs {
+    /// Shell
+    pub(crate) shell: ShellName,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ShellName {
+    Bash,
+    Zsh,
+    Fish,
 }

@@ -6,7 +6,9 @@
 pub mod asks;
 pub mod assignment;
 pub mod builtin_agent;
+pub mod causes;
 pub mod check;
+pub mod coverage;
 pub mod decision;
 pub mod decode;
 pub mod document;

@@ -22,7 +22,7 @@ mod log;
 mod name;
 mod queue;
 mod reader;
-mod shared;
+mod state;
 mod sync;
 #[cfg(test)]
 mod tests;

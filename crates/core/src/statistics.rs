@@ -83,6 +83,12 @@ pub fn wilson(rate: f64, trials: f64) -> Interval {
     }
 }
 
+/// The highest failure rate that so many passes without a failure leave possible, with 95 % confidence (one-sided,
+/// Clopper–Pearson).
+pub fn failures_allowed(passes: u32) -> f64 {
+    1.0 - 0.05_f64.powf(1.0 / f64::from(passes))
+}
+
 /// The weighted mean of the cases' rates, and its standard error for trials clustered by case.
 fn clustered(cases: &[PassCount], weight: impl Fn(&PassCount) -> f64) -> (f64, f64) {
     let rate = |case: &PassCount| f64::from(case.passed) / f64::from(case.counted);
@@ -172,6 +178,19 @@ mod tests {
         near(rate.design_effect, &golden["clustered_inflating"]["deff"]);
         assert_eq!(rate.interval, wilson(0.6875, 16.0 / rate.design_effect));
         assert!(rate.is_clustered);
+    }
+
+    #[test]
+    fn clean_runs_leave_failures_possible() {
+        let golden = golden();
+        let bounds = golden["zero_failures_upper_onesided95"]
+            .as_object()
+            .unwrap();
+        assert!(bounds.len() > 10);
+        for (passes, bound) in bounds {
+            let found = failures_allowed(passes.parse().unwrap());
+            assert!((found - bound.as_f64().unwrap()).abs() < 1e-9, "{passes}");
+        }
     }
 
     #[test]

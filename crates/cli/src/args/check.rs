@@ -157,6 +157,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) no_context: bool,
 
+    /// Don't write annotations and a job summary on GitHub Actions
+    #[arg(long)]
+    pub(crate) no_github: bool,
+
     /// Also write the result as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{LoadingArgs, OutputArgs};
+use proctor_core::pattern::Pattern;
+
+use super::{LoadingArgs, OutputArgs, OutputFormat};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -13,7 +15,9 @@ use super::{LoadingArgs, OutputArgs};
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResultCommand {
     List(RunsArgs),
+    Summary(SummaryArgs),
     Show(ShowArgs),
+    Coverage(CoverageArgs),
     View(ViewArgs),
     Regrade(RegradeArgs),
 }
@@ -38,13 +42,22 @@ pub(crate) struct RunsArgs {
 #[command(after_help = "Examples:
   proctor result show latest
   proctor result show my-suite -o json > result.json
+  proctor result show latest -o markdown | gh pr comment --body-file -
   proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
+  proctor result show latest --failed
+  proctor result show latest --case '^create-' --agent codex
+  proctor result show latest --label suite=basic,suite=smoke
 
-Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
+A filtered report has no gate and no exit code: those belong to the whole run.
+
+Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record, 4 no trial selected.")]
 pub(crate) struct ShowArgs {
     /// The run: its folder, `latest`, or a unique part of its name
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
 
     /// Also write the result as JSON to this file
     #[arg(long, value_name = "FILE")]
@@ -53,6 +66,93 @@ pub(crate) struct ShowArgs {
     /// Also write the result as JUnit XML to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ReportFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Text for people
+    Text,
+    /// One JSON document, for scripts
+    Json,
+    /// Markdown for comments and issues, at most 60,000 bytes
+    Markdown,
+}
+
+impl From<OutputFormat> for ReportFormat {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Text => Self::Text,
+            OutputFormat::Json => Self::Json,
+        }
+    }
+}
+
+/// The flags that select trials of a run.
+#[derive(Debug, Args)]
+pub(crate) struct FilterArgs {
+    /// Only trials that failed, timed out or errored
+    #[arg(long)]
+    pub(crate) failed: bool,
+
+    /// Only cases whose name matches this regular expression
+    #[arg(long, value_name = "REGEX", value_parser = Pattern::compile)]
+    pub(crate) case: Option<Pattern>,
+
+    /// Only trials of this agent, named with or without its model; can be repeated
+    #[arg(long = "agent", value_name = "AGENT")]
+    pub(crate) agents: Vec<String>,
+
+    /// Only cases with these labels: `k=v,k=w,j=x` means k is v or w, and j is x
+    #[arg(long, value_name = "LABELS")]
+    pub(crate) label: Option<String>,
+}
+
+/// Show what needs attention: cases that missed their pass rule first, then causes and totals.
+///
+/// Each case has a strip with a mark per trial: passed ▖ failed ▌ timed out ¦ errored ▯ cancelled or not run ·
+/// (without UTF-8: . F T E C -). FLAKY means that trials failed although the case meets its pass rule.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result summary latest
+  proctor result summary latest --all
+  proctor result summary latest -o json | jq '.causes[] | {count, check, reason}'
+
+The summary reads the index of the run and no trial, so it is quick for any number of trials.
+
+Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
+pub(crate) struct SummaryArgs {
+    /// The run: its folder, `latest`, or a unique part of its name
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// List every case that failed or is inconclusive, and every cause
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Show what agents used of the servers, and which tools, arguments, enum values, resources and prompts no case
+/// touched.
+///
+/// Only calls of agents count, not those of steps. An argument that is `null` counts as not given.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result coverage latest
+  proctor result coverage latest -o json | jq -r '.servers[].tools[] | select(.calls == 0) | .name'
+
+The weight of a tool's schema is an estimate: a quarter of the bytes of its name, description and schema.
+
+Exit codes: 0 shown, 2 usage error or unreadable record.")]
+pub(crate) struct CoverageArgs {
+    /// The run: its folder, `latest`, or a unique part of its name
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -69,9 +169,13 @@ pub(crate) struct ShowArgs {
   proctor result view latest fix-crash-loop 4           its fourth trial
   proctor result view my-suite codex/fix-crash-loop 4   its fourth trial with one agent
   proctor result view latest --raw | less               every recorded event
+  proctor result view latest fix-crash-loop --follow    a trial that is running now
   proctor result view latest -o json | jq 'select(.event.frame)'
 
-Exit codes: 0 shown, 2 usage error or unreadable record, 4 no such trial.")]
+On a terminal, long output goes through PROCTOR_PAGER or PAGER, or else `less`.
+
+Exit codes: 0 shown, 2 usage error or unreadable record, 3 the followed run ended before its trial,
+4 no such trial.")]
 pub(crate) struct ViewArgs {
     /// The run: its folder, `latest`, or a unique part of its name
     #[arg(value_name = "RUN")]
@@ -96,6 +200,14 @@ pub(crate) struct ViewArgs {
     /// Don't shorten long messages and texts
     #[arg(long)]
     pub(crate) full: bool,
+
+    /// Show a running trial as it goes on, until it ends
+    #[arg(long, conflicts_with_all = ["raw", "findings", "output"])]
+    pub(crate) follow: bool,
+
+    /// Write to the terminal directly, not through a pager
+    #[arg(long)]
+    pub(crate) no_pager: bool,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]

@@ -86,6 +86,11 @@ impl InteractiveHost {
         }
     }
 
+    /// The text without secrets.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        self.redactor.text(text).into_owned()
+    }
+
     fn say(&self, text: &str) {
         let text = output::printable_lines(&self.redactor.text(text));
         // A closed stderr is no reason to fail.

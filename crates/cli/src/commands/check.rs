@@ -2,6 +2,7 @@
 
 mod display;
 mod ending;
+mod github;
 mod screen;
 mod signals;
 mod watch;
@@ -18,11 +19,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::display::Display;
 use self::ending::RunFinisher;
+use self::github::GitHubJob;
 use self::screen::RunScreen;
 use self::signals::{RunSignals, RunStage};
 use super::attended::InteractiveHost;
 use super::target::Targets;
-use super::{engine, prepare_with, result};
+use super::{engine, prepare_with, refused, result};
 use crate::args::{CheckArgs, RunArgs};
 use crate::exit::Exit;
 use crate::output;
@@ -37,6 +39,13 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
 
 /// Runs the suite once.
 fn run_once(args: &CheckArgs) -> anyhow::Result<Exit> {
+    let named = [&args.file, &args.resume, &args.retry_errors, &args.replay];
+    let name = named.into_iter().flatten().next();
+    let name = name.map_or_else(String::new, |path| path.display().to_string());
+    start(args).map_err(|error| refused::report(&args.run, &name, error))
+}
+
+fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&[]));
     let options = CheckOptions {
@@ -139,6 +148,7 @@ pub(super) fn run_prepared(
         redactor: &redactor,
         signals,
         screen,
+        job: GitHubJob::of_environment().filter(|_| !flags.no_github),
     };
     Ok(ending.conclude(run, over))
 }

@@ -1,8 +1,10 @@
 //! `proctor result`: recorded runs, listed and shown.
 
 mod conversation;
+mod coverage;
 mod list;
 mod regrade;
+mod summary;
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +18,9 @@ use crate::exit::Exit;
 pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
     match command {
         ResultCommand::List(args) => list::run(args),
+        ResultCommand::Summary(args) => summary::run(args),
         ResultCommand::Show(args) => show::run(args),
+        ResultCommand::Coverage(args) => coverage::run(args),
         ResultCommand::View(args) => conversation::run(args),
         ResultCommand::Regrade(args) => regrade::run(args),
     }

@@ -26,6 +26,7 @@ fn case(number: usize) -> PlannedCase {
         parallel: false,
         verify_steps: None,
         parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }

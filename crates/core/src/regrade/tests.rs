@@ -86,6 +86,7 @@ fn planned(hash: &str, parts: Option<CaseParts>) -> PlannedCase {
         parallel: false,
         verify_steps: None,
         parts,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }

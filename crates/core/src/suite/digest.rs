@@ -235,6 +235,7 @@ mod tests {
             }],
             cleanup: Vec::new(),
             checks: vec![Arc::new(Check::MinToolCalls(1))],
+            places: Vec::new(),
             pass: None,
             unmet: Vec::new(),
             shipped: None,

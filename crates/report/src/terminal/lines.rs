@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{LABEL, TerminalStyle};
 
 /// The maximum number of lines of a text from outside.
-const WRAPPED: usize = 6;
+const WRAPPED: usize = 12;
 
 /// The maximum number of characters per column: combining marks have no width.
 const STACKED: usize = 4;
@@ -37,6 +37,11 @@ impl Page {
         self.width
     }
 
+    /// Whether a text fits in one line.
+    pub(super) fn fits(&self, indent: usize, text: &str) -> bool {
+        fits(text, self.width - indent)
+    }
+
     /// Adds an empty line, except at the start or after another one.
     pub(super) fn blank(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
@@ -46,7 +51,7 @@ impl Page {
 
     /// Adds one line, cut to the width.
     pub(super) fn cut(&mut self, indent: usize, text: &str, style: Option<Style>) {
-        let text = cut(&defused(text), self.width - indent);
+        let text = cut(&defused(text.trim_end()), self.width - indent);
         self.line(indent, &self.painted(&text, style));
     }
 
@@ -59,7 +64,7 @@ impl Page {
 
     /// Adds a label such as `PASS`, a name, and facts in parentheses.
     pub(super) fn labelled(&mut self, label: &str, style: Style, name: &str, facts: &str) {
-        let room = self.width - LABEL;
+        let room = self.width - LABEL.max(label.width() + 1);
         // Facts are short; a name may have any length.
         let facts = if facts.is_empty() {
             String::new()
@@ -84,7 +89,7 @@ impl Page {
     }
 
     fn column(&mut self, label: &str, style: Style, lines: &[String]) {
-        let gap = " ".repeat(LABEL - label.width().min(LABEL));
+        let gap = " ".repeat(LABEL.saturating_sub(label.width()).max(1));
         for (index, line) in lines.iter().enumerate() {
             if index == 0 {
                 let label = self.painted(label, Some(style));
@@ -124,13 +129,14 @@ fn fitted(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// In the log of a CI service, a line may be a command to it: such a line is not left as it is.
+/// In the log of a CI service, a line may be a command to it: such a line is not left as it is. GitHub takes
+/// `##[` anywhere in a line.
 pub(crate) fn defused(line: &str) -> String {
-    let start = line.trim_start();
-    if start.starts_with("::") || start.starts_with("##[") {
+    let line = line.replace("##[", "##\\[");
+    if line.trim_start().starts_with("::") {
         format!("\\{line}")
     } else {
-        line.to_owned()
+        line
     }
 }
 

@@ -3,5 +3,9 @@
 mod conversation;
 mod json;
 mod junit;
+mod markdown;
+mod outside;
 mod sample;
+mod schema;
+mod summary;
 mod terminal;

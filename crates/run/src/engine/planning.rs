@@ -215,6 +215,7 @@ fn planned_case(case: &Case, runs: u32, limits: &Limits) -> Result<PlannedCase, 
         parallel: case.parallel,
         verify_steps: u32::try_from(case.verify.len()).ok(),
         parts: Some(parts(case).map_err(|error| unreadable(case, error))?),
+        places: case.places.clone(),
         limits: PlannedLimits {
             timeout: micros(limits.timeout),
             cleanup_timeout: micros(limits.cleanup_timeout),

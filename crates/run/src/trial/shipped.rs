@@ -20,7 +20,7 @@ use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value};
 
 use super::ending::{cancelled, errored, failed, timed_out};
-use super::{Trial, close, decided, unanswered};
+use super::{Trial, close, early_end, unanswered};
 pub use crate::agent::{AgentOutcome, LoopLimits, Task, Toolbox, drive};
 use crate::context::Worker;
 use crate::judge::{Criterion, Exhibits};
@@ -80,13 +80,13 @@ impl Trial {
         let is_open = |ended: &TrialEnded| ended.blame == Some(Blame::Server);
         let failure = server_failure(&folded.conduct);
         let done = match (done, failure) {
-            (Err(ended), Some(failure)) if is_open(&ended) => return decided::ended(failure),
+            (Err(ended), Some(failure)) if is_open(&ended) => return early_end::ended(failure),
             (Err(ended), _) => return ended,
-            (Ok(_), Some(failure)) => return decided::ended(failure),
+            (Ok(_), Some(failure)) => return early_end::ended(failure),
             (Ok(done), None) => done,
         };
         if let Some(failure) = shared_breach.or_else(|| self.breach(&folded)) {
-            return decided::ended(failure);
+            return early_end::ended(failure);
         }
         self.phase(Phase::Grade);
         self.grade_shipped(shipped, &done, &folded).await

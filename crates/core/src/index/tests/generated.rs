@@ -42,6 +42,7 @@ fn plan(cases: usize) -> EventKind {
         parallel: false,
         verify_steps: None,
         parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     };
