@@ -29,8 +29,8 @@ pub(crate) use self::evals::{
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
-    CoverageArgs, FilterArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs, SummaryArgs,
-    ViewArgs, ViewFormat,
+    CoverageArgs, FilterArgs, RegradeArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs,
+    SummaryArgs, ViewArgs, ViewFormat,
 };
 
 /// A test runner for MCP servers.
@@ -50,6 +50,19 @@ Start with `proctor init`, then `proctor check eval.yaml`."
 pub(crate) struct CliArguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    /// Colours in the output; `auto` obeys `NO_COLOR` and `CLICOLOR_FORCE`
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorArg,
+}
+
+/// When the output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// On a terminal that supports them
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -177,6 +190,7 @@ impl PlanArgs {
             selection: Selection {
                 labels: self.label_selector.clone().unwrap_or_default(),
                 name: self.run.clone(),
+                ids: None,
             },
             runs: self.runs,
             limits: LimitFlags {

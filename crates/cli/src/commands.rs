@@ -101,6 +101,7 @@ fn refused(host: &InteractiveHost, format: OutputFormat, error: EngineError) -> 
         EngineError::Usage(_)
         | EngineError::Unusable { .. }
         | EngineError::Missing(_)
+        | EngineError::NothingToRerun(_)
         | EngineError::NoEvals { .. }
         | EngineError::NoConsent { .. }
         | EngineError::Refused

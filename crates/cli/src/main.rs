@@ -65,6 +65,7 @@ fn run() -> std::process::ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
+    output::set_colours(arguments.color);
     let done = match arguments.command {
         Command::Check(args) => commands::check::run(&args),
         Command::Validate(args) => commands::validate::run(&args),

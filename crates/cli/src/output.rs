@@ -7,6 +7,18 @@ use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use serde::Serialize;
 
+use crate::args::ColorArg;
+
+/// Sets whether stdout and stderr have colours. By default they have if they are terminals, `NO_COLOR` is not
+/// set and the terminal supports them, or if `CLICOLOR_FORCE` is set.
+pub(crate) fn set_colours(when: ColorArg) {
+    let choice = match when {
+        ColorArg::Auto => anstream::ColorChoice::Auto,
+        ColorArg::Always => anstream::ColorChoice::Always,
+        ColorArg::Never => anstream::ColorChoice::Never,
+    };
+    choice.write_global();
+}
 /// The width of text if stdout is not a terminal.
 const WIDTH: usize = 100;
 

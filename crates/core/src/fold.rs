@@ -12,13 +12,13 @@
 mod calls;
 mod conduct;
 mod findings;
-mod invented;
 mod pairing;
 mod refusal;
 #[cfg(test)]
 mod tests;
 mod text;
 mod turns;
+mod unknown_tools;
 mod work;
 
 use std::collections::HashMap;
@@ -95,6 +95,17 @@ impl Default for FoldOptions {
             results: true,
             text_bytes: 64 * 1024,
             turns: false,
+        }
+    }
+}
+
+impl FoldOptions {
+    /// What checks read: the calls of the agent, whether it runs in Proctor's loop or by itself. A live
+    /// trial and a regrade fold with the same options, so that they see the same transcript.
+    pub fn for_checks() -> Self {
+        Self {
+            actors: vec![Actor::Agent, Actor::Loop],
+            ..Self::default()
         }
     }
 }

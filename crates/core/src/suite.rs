@@ -41,7 +41,7 @@ pub mod template;
 mod variables;
 
 pub use agent::Agent;
-pub use digest::{agent_settings, digest, server_settings, surroundings};
+pub use digest::{agent_settings, checks, digest, parts, server_settings, surroundings};
 pub use eval_file::{Isolation, Level, PassRule};
 pub use limits::{LimitFlags, Limits};
 pub use load::{Inputs, LoadedFile, load, load_agent, load_agent_file, load_any, load_script};
@@ -106,7 +106,7 @@ pub struct Case {
     pub checks: Vec<Arc<Check>>,
     /// Where the checks and verify steps are written.
     pub places: Vec<CheckPlace>,
-    /// The pass rule.
+    /// How many trials must pass. By default all.
     pub pass: Option<PassRule>,
     /// Requirements that the suite does not meet. A case with any can't run.
     pub unmet: Vec<String>,

@@ -5,7 +5,7 @@
 //! not run too: without them, the list would look complete.
 
 mod agent_output;
-mod entry;
+pub(crate) mod entry;
 mod history;
 mod tokens;
 

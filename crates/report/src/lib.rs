@@ -16,6 +16,7 @@ mod evidence;
 pub mod json;
 pub mod junit;
 pub mod markdown;
+pub mod regrade;
 mod sentences;
 pub mod sheet;
 pub mod summary;

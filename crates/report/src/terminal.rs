@@ -16,7 +16,7 @@ use proctor_core::printable::printable;
 use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
 
-use self::lines::Page;
+pub(crate) use self::lines::Page;
 use crate::evidence::{self, EvidenceLine, Layout};
 use crate::{Report, sentences, words};
 

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use proctor_core::pattern::Pattern;
 
-use super::{OutputArgs, OutputFormat};
+use super::{LoadingArgs, OutputArgs, OutputFormat};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -19,6 +19,7 @@ pub(crate) enum ResultCommand {
     Show(ShowArgs),
     Coverage(CoverageArgs),
     View(ViewArgs),
+    Regrade(RegradeArgs),
 }
 
 /// List the runs in `.proctor/runs`, newest first, with pass rate and gate.
@@ -219,4 +220,50 @@ pub(crate) enum ViewFormat {
     Text,
     /// The recorded events as JSON, one per line
     Json,
+}
+
+/// Grade a recorded run again, with the checks as they are now.
+///
+/// Starts no agent and no server, and asks no model unless you pass `--judge`. Assertions are evaluated on
+/// the recorded calls. Results of verify steps and judges are kept as recorded if the step is unchanged;
+/// otherwise the trial is inconclusive. Trials that something other than a check decided (a timeout, a
+/// server that died) keep their outcome.
+///
+/// The result is written to `grades/NAME.jsonl` in the folder of the run. The record does not change.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result regrade latest                       the suite of the run, as it is now
+  proctor result regrade latest --with stricter.yaml
+  proctor result regrade latest --judge=openai:gpt-5  ask this judge about every judge step
+  proctor result regrade latest -o json | jq '.results[] | select(.proctor.changed) | .taskName'
+
+Exit codes: those of `check`, by the new grades: 0 every case meets its pass rule, 1 a case misses its
+pass rule, 2 usage or configuration error, 3 inconclusive, 130 interrupted.")]
+pub(crate) struct RegradeArgs {
+    /// The run: its folder, `latest`, or a unique part of its name
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// Eval file with the checks; default: that of the run, as it is now
+    #[arg(long, value_name = "EVAL")]
+    pub(crate) with: Option<PathBuf>,
+
+    /// Ask the judge of the suite, or this model, about every judge step
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "absent, without a model, with one")]
+    pub(crate) judge: Option<Option<String>>,
+
+    /// Name of the file in `grades`; default: from the eval file and the hash of its checks
+    #[arg(long, value_name = "NAME", conflicts_with = "dry_run")]
+    pub(crate) name: Option<String>,
+
+    /// Show the result without writing it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) loading: LoadingArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }

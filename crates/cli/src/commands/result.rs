@@ -3,6 +3,7 @@
 mod conversation;
 mod coverage;
 mod list;
+mod regrade;
 mod summary;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
         ResultCommand::Show(args) => show::run(args),
         ResultCommand::Coverage(args) => coverage::run(args),
         ResultCommand::View(args) => conversation::run(args),
+        ResultCommand::Regrade(args) => regrade::run(args),
     }
 }
 

@@ -68,7 +68,7 @@ pub struct ModelReplied {
     pub cost_usd: Option<f64>,
 }
 
-/// A step ended.
+/// The result of a setup, verify or cleanup step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepEnded {

@@ -11,8 +11,8 @@ use crate::event::{Body, Event, EventKind, Purpose};
 use crate::model::{Arguments, Turn, Usage};
 use crate::record::Blobs;
 
-use super::invented::ToolName;
 use super::text::ClippedText;
+use super::unknown_tools::ToolName;
 
 /// How many turns are kept.
 const TURNS: usize = 10_000;

@@ -20,8 +20,8 @@ use crate::record::{Blobs, RecordError};
 use crate::transcript::SkillLoad;
 use crate::verdict::Verdict;
 
-use super::invented::UnknownToolCalls;
 use super::text::ClippedText;
+use super::unknown_tools::UnknownToolCalls;
 
 /// The type of steps that a judge decides.
 const JUDGE: &str = "llmJudge";

@@ -12,7 +12,7 @@ use crate::event::{Body, Event, EventKind, RECORD_VERSION, RunStarted};
 use super::blobs::Blobs;
 use super::events::{EventReader, FileDigest, Position, digest};
 use super::log::private;
-use super::shared::lock;
+use super::state::{lock, make_folder};
 use super::{BLOBS, ENDED, PART, RUN, RecordError, TRIALS};
 
 /// The folder of a run, for reading.
@@ -181,6 +181,28 @@ impl RunReader {
             .and_then(|mut file| file.write_all(text))
             .and_then(|()| fs::rename(&temporary, &path))
             .is_ok()
+    }
+}
+
+impl RunReader {
+    /// Creates a file in a folder of the run that is not part of the record. Returns its path, the
+    /// temporary path under which it is written, and the file.
+    pub(crate) fn file_beside(
+        &self,
+        folder: &str,
+        name: &str,
+    ) -> Result<(PathBuf, PathBuf, fs::File), RecordError> {
+        let folder = self.folder.join(folder);
+        make_folder(&folder)?;
+        let path = folder.join(name);
+        let temporary = folder.join(format!("{name}.{}.tmp", std::process::id()));
+        let file = private()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&temporary)
+            .map_err(RecordError::io("create", &temporary))?;
+        Ok((path, temporary, file))
     }
 }
 

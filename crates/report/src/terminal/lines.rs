@@ -14,14 +14,14 @@ const WRAPPED: usize = 12;
 const STACKED: usize = 4;
 
 /// The text of a report while it is rendered.
-pub(super) struct Page {
+pub(crate) struct Page {
     out: String,
     width: usize,
     colour: bool,
 }
 
 impl Page {
-    pub(super) fn new(style: TerminalStyle) -> Self {
+    pub(crate) fn new(style: TerminalStyle) -> Self {
         Self {
             out: String::new(),
             width: style.width.max(40),
@@ -29,7 +29,7 @@ impl Page {
         }
     }
 
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.out
     }
 
@@ -56,7 +56,7 @@ impl Page {
     }
 
     /// Adds a text, wrapped to the width, up to a limit of lines.
-    pub(super) fn wrapped(&mut self, indent: usize, text: &str) {
+    pub(crate) fn wrapped(&mut self, indent: usize, text: &str) {
         for line in fitted(text, self.width - indent) {
             self.line(indent, &line);
         }
@@ -78,7 +78,7 @@ impl Page {
     }
 
     /// Adds a line of the totals: a label, and text that wraps beside it.
-    pub(super) fn fact(&mut self, label: &str, text: &str) {
+    pub(crate) fn fact(&mut self, label: &str, text: &str) {
         let lines = fitted(text, self.width - LABEL);
         self.column(label, Style::new().bold(), &lines);
     }

@@ -135,6 +135,7 @@ fn planned(text: &dyn Fn(usize) -> String) -> RunPlanned {
         labels: [(text(32), text(33))].into(),
         parallel: true,
         verify_steps: Some(0),
+        parts: None,
         places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: (number == 0).then(|| PlannedEval {
