@@ -153,12 +153,12 @@ impl Summary {
     ///
     /// An index entry is used if its file has the length in the entry; other files are folded.
     pub fn of_run(run: &RunReader) -> Result<Self, RecordError> {
-        Self::with(run, IndexScrutiny::Length)
+        Self::read(run, IndexScrutiny::Length, |_| {})
     }
 
     /// Like [`Summary::of_run`], but compares every file by its hash.
     pub fn checked(run: &RunReader) -> Result<Self, RecordError> {
-        Self::with(run, IndexScrutiny::Digest)
+        Self::read(run, IndexScrutiny::Digest, |_| {})
     }
 
     /// Like [`Summary::of_run`], and shows each entry of the index to `observe`, so that a large index is read once.
@@ -167,10 +167,6 @@ impl Summary {
         observe: impl FnMut(&IndexEntry),
     ) -> Result<Self, RecordError> {
         Self::read(run, IndexScrutiny::Length, observe)
-    }
-
-    fn with(run: &RunReader, scrutiny: IndexScrutiny) -> Result<Self, RecordError> {
-        Self::read(run, scrutiny, |_| {})
     }
 
     fn read(
