@@ -23,7 +23,7 @@ pub(super) fn show(report: &Report<'_>, format: ReportFormat) -> anyhow::Result<
                 width: output::width(),
                 colour: true,
             };
-            output::result(&terminal::render(report, look)?)?;
+            output::report(&terminal::render(report, look)?)?;
         }
         ReportFormat::Markdown => output::result(&markdown::render(report, markdown::COMMENT))?,
     }

@@ -194,9 +194,9 @@ impl RecordedTrial {
             grade.origin == Origin::Missing
                 && matches!(&grade.check.verdict, Verdict::Unknown { reason } if Some(reason.as_str()) == self.judge_error())
         };
-        let (lost, graded): (Vec<&CheckGrade>, Vec<&CheckGrade>) = grades.iter().partition(is_lost);
+        let (lost, found): (Vec<&CheckGrade>, Vec<&CheckGrade>) = grades.iter().partition(is_lost);
         let are_same = lost.len() + then.len() == grades.len()
-            && graded
+            && found
                 .into_iter()
                 .zip(then)
                 .all(|(grade, check)| is_same(grade, check));
