@@ -30,6 +30,37 @@ pub(crate) fn result(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes a report for people to stdout.
+pub(crate) fn report(text: &str) -> anyhow::Result<()> {
+    result(&drawable(text))
+}
+
+/// The text with plain characters for signs of our own, if the locale has no UTF-8.
+pub(crate) fn drawable(text: &str) -> Cow<'_, str> {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).unwrap_or_default());
+    plain(text, set.iter().find(|value| !value.is_empty()))
+}
+
+/// Replaces signs unless the locale has UTF-8. Without a locale, logs and terminals show them.
+fn plain<'a>(text: &'a str, locale: Option<&String>) -> Cow<'a, str> {
+    let locale = locale.map_or_else(|| "utf-8".to_owned(), |locale| locale.to_lowercase());
+    if text.is_ascii() || locale.contains("utf-8") || locale.contains("utf8") {
+        return Cow::Borrowed(text);
+    }
+    let mut out = text.to_owned();
+    for (sign, plain) in [
+        ("…", "..."),
+        ("→", "->"),
+        ("×", "x"),
+        ("–", "-"),
+        ("≥", ">="),
+        ("µ", "u"),
+    ] {
+        out = out.replace(sign, plain);
+    }
+    Cow::Owned(out)
+}
+
 /// Writes a result as one JSON document to stdout.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
@@ -155,6 +186,19 @@ mod tests {
             "a\n\\::error::x\n  ##\\[section]y\nz ##\\[error]z ##\\[x]\n\\ \t::stop-commands::t"
         );
         assert_eq!(printable_lines("a\r\n\x1b[1m"), "a\n\\u{1b}[1m");
+    }
+
+    #[test]
+    fn without_utf8_signs_are_plain() {
+        let check = |locale: &str, expected: &str| {
+            let locale = Some(locale.to_owned()).filter(|locale| !locale.is_empty());
+            assert_eq!(plain("a → b… 2×", locale.as_ref()), expected, "{locale:?}");
+        };
+        check("", "a → b… 2×");
+        check("en_US.UTF-8", "a → b… 2×");
+        check("C.utf8", "a → b… 2×");
+        check("C", "a -> b... 2x");
+        check("de_DE.ISO-8859-1", "a -> b... 2x");
     }
 
     #[test]

@@ -44,8 +44,9 @@ impl Pager {
     /// Writes text. A pager that was left is a broken pipe.
     pub(crate) fn write(&mut self, text: &str) -> anyhow::Result<()> {
         let Some(input) = self.child.as_mut().and_then(|child| child.stdin.as_mut()) else {
-            return output::result(text);
+            return output::report(text);
         };
+        let text = &output::drawable(text);
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into());
         }

@@ -67,10 +67,16 @@ pub fn group<'a>(trials: impl IntoIterator<Item = TrialRef<'a>>) -> Vec<Cause<'a
             continue;
         };
         let (check, reason) = reason_of(result);
-        let key = (result.outcome, result.blame, check, pattern(reason));
+        let pieces = pieces(reason);
+        let key = (
+            result.outcome,
+            result.blame,
+            check,
+            shown(&pieces, |_| true),
+        );
         if let Some(index) = known.get(&key) {
             let (cause, shared) = &mut causes[*index];
-            shared.add(reason);
+            shared.add(&pieces);
             cause.trials.push(row);
             continue;
         }
@@ -82,7 +88,8 @@ pub fn group<'a>(trials: impl IntoIterator<Item = TrialRef<'a>>) -> Vec<Cause<'a
             reason: String::new(),
             trials: vec![row],
         };
-        causes.push((cause, SharedReason::new(reason)));
+        let different = BTreeSet::new();
+        causes.push((cause, SharedReason { pieces, different }));
     }
     let causes = causes.into_iter().map(|(cause, shared)| Cause {
         reason: shared.line(),
@@ -101,17 +108,9 @@ struct SharedReason {
 }
 
 impl SharedReason {
-    fn new(reason: &str) -> Self {
-        Self {
-            pieces: pieces(reason),
-            different: BTreeSet::new(),
-        }
-    }
-
     /// Adds a reason with the same pattern.
-    fn add(&mut self, reason: &str) {
-        let others = pieces(reason);
-        let both = self.pieces.iter().zip(&others).enumerate();
+    fn add(&mut self, others: &[Piece]) {
+        let both = self.pieces.iter().zip(others).enumerate();
         let different = both.filter(|(_, (one, other))| one != other);
         self.different.extend(different.map(|(index, _)| index));
     }

@@ -8,7 +8,7 @@ use proctor_core::summary::{AgentTrials, Summary};
 
 use crate::{Report, ReportPart, words};
 
-/// Which part of the run a report shows: `3 of 11 trials, selected by `--failed``.
+/// Which part of the run a report shows: how many trials, and the options that select them.
 pub(crate) fn part(summary: &Summary, part: &ReportPart<'_>) -> String {
     let shown = words::thousands(summary.trials().count() as u64);
     let all = words::count(part.trials as u64, "trial");

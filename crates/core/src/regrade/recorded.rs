@@ -93,6 +93,10 @@ impl RecordedTrial {
         if !self.was_graded {
             return kept("the trial ended before its checks");
         }
+        let task = self.check(|id| *id == CheckId::imported_task());
+        if task.is_some_and(|task| task.verdict != Verdict::Pass) {
+            return kept("the imported file says that the task failed, whatever its assertions");
+        }
         let by_checks = recorded_conclusion(&self.folded.work.checks);
         let other = "something other than its checks decided the trial";
         match ended.outcome {
