@@ -20,9 +20,6 @@ use crate::commands::{counted, engine};
 use crate::exit::Exit;
 use crate::{output, threads};
 
-/// The width if the output is not a terminal.
-const WIDTH: usize = 100;
-
 /// How many changed trials the text shows.
 const SHOWN: usize = 100;
 
@@ -117,7 +114,8 @@ impl Screen {
             } => {
                 let start = if *is_first { "{\"results\":[\n" } else { ",\n" };
                 *is_first = false;
-                let written = write!(out, "{start}{}", regrade::entry(trial));
+                let entry = output::inert_json(&regrade::entry(trial).to_string());
+                let written = write!(out, "{start}{entry}");
                 *failed = failed.take().or(written.err());
             }
         }
@@ -144,10 +142,8 @@ impl Screen {
         };
         match self {
             Self::Text { changed, more } => {
-                let width =
-                    terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
                 let style = TerminalStyle {
-                    width,
+                    width: output::width(),
                     colour: true,
                 };
                 let mut text = String::new();
@@ -173,11 +169,8 @@ impl Screen {
                     return Err(error.into());
                 }
                 let start = if is_first { "{\"results\":[" } else { "\n" };
-                writeln!(
-                    out,
-                    "{start}],\n\"proctor\":{}}}",
-                    regrade::document_end(&report)
-                )?;
+                let end = output::inert_json(&regrade::document_end(&report).to_string());
+                writeln!(out, "{start}],\n\"proctor\":{end}}}")?;
                 out.flush()?;
                 Ok(())
             }
