@@ -203,6 +203,8 @@ fn plan(cases: u32) -> EventKind {
         labels: BTreeMap::from([("area".to_owned(), format!("{}", number % 10))]),
         parallel: false,
         verify_steps: Some(1),
+        parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     };

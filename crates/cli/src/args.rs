@@ -29,7 +29,8 @@ pub(crate) use self::evals::{
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
-    CoverageArgs, FilterArgs, ResultCommand, RunsArgs, ShowArgs, SummaryArgs, ViewArgs, ViewFormat,
+    ConvertArgs, ConvertFormat, CoverageArgs, CsvTable, ExportArgs, FilterArgs, RegradeArgs,
+    ReportFormat, ResultCommand, RunsArgs, ShowArgs, SummaryArgs, ViewArgs, ViewFormat,
 };
 
 /// A test runner for MCP servers.
@@ -49,6 +50,19 @@ Start with `proctor init`, then `proctor check eval.yaml`."
 pub(crate) struct CliArguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    /// Colours in the output; `auto` obeys `NO_COLOR` and `CLICOLOR_FORCE`
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorArg,
+}
+
+/// When the output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// On a terminal that supports them
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,6 +81,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Model(ModelCommand),
     Schema(SchemaArgs),
+    Completions(CompletionsArgs),
     Init(InitArgs),
 }
 
@@ -175,6 +190,7 @@ impl PlanArgs {
             selection: Selection {
                 labels: self.label_selector.clone().unwrap_or_default(),
                 name: self.run.clone(),
+                ids: None,
             },
             runs: self.runs,
             limits: LimitFlags {
@@ -390,4 +406,22 @@ pub(crate) struct InitArgs {
     /// Folder to write to
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
+}
+
+/// Print the script for tab completion, which also completes the names of runs and trials.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  echo 'source <(proctor completions bash)' >> ~/.bashrc
+  echo 'source <(proctor completions zsh)' >> ~/.zshrc
+  proctor completions fish > ~/.config/fish/completions/proctor.fish")]
+pub(crate) struct CompletionsArgs {
+    /// Shell
+    pub(crate) shell: ShellName,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ShellName {
+    Bash,
+    Zsh,
+    Fish,
 }

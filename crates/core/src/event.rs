@@ -25,8 +25,9 @@ pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::context::SourceContext;
 pub use self::planned::{
-    NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
-    PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, Surface,
+    CaseParts, CheckPlace, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
+    PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart,
+    Surface,
 };
 pub use self::unknown::UnknownEvent;
 pub use self::work::{
@@ -78,7 +79,6 @@ pub enum EventKind {
     ServerSeen(ServerSeen),
     /// The agent got its task.
     Prompted {
-        /// The prompt.
         text: Body,
     },
     /// The tools of the following model requests, as a JSON array.
@@ -199,7 +199,7 @@ pub struct RunEnded {
     pub changed_trials: BTreeSet<String>,
 }
 
-/// Identifies a trial.
+/// The case, agent and number of a trial, which identify it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialStarted {
@@ -286,6 +286,8 @@ pub enum Actor {
     Preflight,
     /// The user at the command line.
     Person,
+    /// The agent, as the result file of another tool describes it. Such a file has no response times.
+    Imported,
 }
 
 /// The transport of a connection.
@@ -295,8 +297,10 @@ pub enum WireKind {
     /// The stdin and stdout of a process.
     Stdio,
     Http,
-    /// The HTTP+SSE transport.
+    /// HTTP+SSE, the transport before streamable HTTP.
     Sse,
+    /// The result file that the record was imported from does not name it.
+    Unknown,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,13 +12,13 @@
 mod calls;
 mod conduct;
 mod findings;
-mod invented;
 mod pairing;
 mod refusal;
 #[cfg(test)]
 mod tests;
 mod text;
 mod turns;
+mod unknown_tools;
 mod work;
 
 use std::collections::HashMap;
@@ -90,11 +90,22 @@ pub struct FoldOptions {
 impl Default for FoldOptions {
     fn default() -> Self {
         Self {
-            actors: vec![Actor::Agent, Actor::Loop, Actor::Person],
+            actors: vec![Actor::Agent, Actor::Loop, Actor::Person, Actor::Imported],
             payload_bytes: 64 * 1024 * 1024,
             results: true,
             text_bytes: 64 * 1024,
             turns: false,
+        }
+    }
+}
+
+impl FoldOptions {
+    /// What checks read: the calls of the agent, whether it runs in Proctor's loop or by itself. A live
+    /// trial and a regrade fold with the same options, so that they see the same transcript.
+    pub fn for_checks() -> Self {
+        Self {
+            actors: vec![Actor::Agent, Actor::Loop, Actor::Imported],
+            ..Self::default()
         }
     }
 }
@@ -127,7 +138,7 @@ pub fn fold_trial(
 }
 
 /// A fold in progress.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fold {
     actors: Vec<Actor>,
     connections: HashMap<ConnectionId, ConnectionOpened>,
@@ -432,7 +443,9 @@ impl Fold {
         let (kind, detail) = match self.pairing.answered(place, &id, message.error.is_some()) {
             RequestMatch::Asked(asked) => {
                 if let Some(call) = asked.call {
-                    self.calls.answer(place, call, message);
+                    let opened = self.connections.get(&place.conn);
+                    let is_timed = opened.is_none_or(|opened| opened.actor != Actor::Imported);
+                    self.calls.answer(place, call, message, is_timed);
                 }
                 return;
             }

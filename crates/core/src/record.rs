@@ -7,6 +7,7 @@
 //! | `blobs/<sha256>` | bodies that are too large for a line |
 //! | `index.jsonl` | a line for each trial that began, and one for each that ended; derived, may be deleted |
 //! | `summary.json` | the results of the run, in short; derived, may be deleted |
+//! | `grades/<name>.jsonl` | the results of a regrade; written afterwards, beside the record |
 //! | `lock` | locked by the only writer |
 //!
 //! Main types: [`RunWriter`], [`TrialWriter`], [`RunReader`]. All events are redacted before they
@@ -21,7 +22,7 @@ mod log;
 mod name;
 mod queue;
 mod reader;
-mod shared;
+mod state;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -32,8 +33,10 @@ pub use self::blobs::Blobs;
 pub use self::error::RecordError;
 pub use self::events::{EventReader, FileDigest, Position, TornLine};
 pub use self::index::TrialBegan;
+pub(crate) use self::log::private;
 pub use self::name::trial_stem;
 pub use self::reader::{RunReader, TrialFile};
+pub(crate) use self::state::{lock, make_folder};
 pub use self::unused::is_unused;
 pub use self::writer::{
     Bodies, EndedTrial, QueueCapacity, RecordOptions, RedactedEvent, RunWriter, TrialWriter,
@@ -54,10 +57,11 @@ pub const MAX_TRIAL: u64 = 1024 * 1024 * 1024;
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
 pub(crate) const RUN: &str = "run.jsonl";
-const TRIALS: &str = "trials";
-const BLOBS: &str = "blobs";
+pub(crate) const TRIALS: &str = "trials";
+pub(crate) const BLOBS: &str = "blobs";
 pub(crate) const INDEX: &str = "index.jsonl";
 pub(crate) const SUMMARY: &str = "summary.json";
+pub(crate) const GRADES: &str = "grades";
 const LOCK: &str = "lock";
-const ENDED: &str = ".jsonl";
+pub(crate) const ENDED: &str = ".jsonl";
 pub(crate) const PART: &str = ".jsonl.part";

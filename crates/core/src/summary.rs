@@ -169,6 +169,11 @@ impl Summary {
         Self::read(run, IndexScrutiny::Length, observe)
     }
 
+    /// The plan of a run without any results, and everything else that `run.jsonl` tells.
+    pub fn planned(run: &RunReader) -> Result<Self, RecordError> {
+        Self::of_events(run)
+    }
+
     fn read(
         run: &RunReader,
         scrutiny: IndexScrutiny,

@@ -1,4 +1,4 @@
-//! Renders the report of a run: for a terminal, as JSON, and as JUnit XML.
+//! Renders the report of a run: for a terminal, as JSON, as JUnit XML and as Markdown.
 //!
 //! Its main type is [`Report`], the input of every renderer. Renderers read the folder of the run, one
 //! trial at a time.
@@ -8,12 +8,19 @@
     reason = "a new variant must not pass by default"
 )]
 
+pub mod annotations;
 pub mod conversation;
 pub mod coverage;
+pub mod csv;
 pub mod evals;
 mod evidence;
 pub mod json;
 pub mod junit;
+pub mod markdown;
+pub mod mcpchecker;
+pub mod otlp;
+pub mod regrade;
+mod sentences;
 pub mod sheet;
 pub mod summary;
 pub mod terminal;

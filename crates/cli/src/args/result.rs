@@ -6,12 +6,13 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use proctor_core::pattern::Pattern;
 
-use super::OutputArgs;
+use super::{LoadingArgs, OutputArgs, OutputFormat};
 
 /// List recorded runs, and show what happened in them.
 ///
 /// RUN is a run's folder, `latest` for the newest run in `.proctor/runs`, or any part of a name there
-/// that only one run has: `result list` shows the names.
+/// that only one run has: `result list` shows the names. RUN is also a packed run (`result export`) or a
+/// result file of mcpchecker.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResultCommand {
     List(RunsArgs),
@@ -19,6 +20,9 @@ pub(crate) enum ResultCommand {
     Show(ShowArgs),
     Coverage(CoverageArgs),
     View(ViewArgs),
+    Regrade(RegradeArgs),
+    Export(ExportArgs),
+    Convert(ConvertArgs),
 }
 
 /// List the runs in `.proctor/runs`, newest first, with pass rate and gate.
@@ -41,6 +45,7 @@ pub(crate) struct RunsArgs {
 #[command(after_help = "Examples:
   proctor result show latest
   proctor result show my-suite -o json > result.json
+  proctor result show latest -o markdown | gh pr comment --body-file -
   proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
   proctor result show latest --failed
   proctor result show latest --case '^create-' --agent codex
@@ -50,7 +55,7 @@ A filtered report has no gate and no exit code: those belong to the whole run.
 
 Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record, 4 no trial selected.")]
 pub(crate) struct ShowArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -65,8 +70,28 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ReportFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Text for people
+    Text,
+    /// One JSON document, for scripts
+    Json,
+    /// Markdown for comments and issues, at most 60,000 bytes
+    Markdown,
+}
+
+impl From<OutputFormat> for ReportFormat {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Text => Self::Text,
+            OutputFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// The flags that select trials of a run.
@@ -103,7 +128,7 @@ The summary reads the index of the run and no trial, so it is quick for any numb
 
 Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
 pub(crate) struct SummaryArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -128,7 +153,7 @@ The weight of a tool's schema is an estimate: a quarter of the bytes of its name
 
 Exit codes: 0 shown, 2 usage error or unreadable record.")]
 pub(crate) struct CoverageArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -147,11 +172,15 @@ pub(crate) struct CoverageArgs {
   proctor result view latest fix-crash-loop 4           its fourth trial
   proctor result view my-suite codex/fix-crash-loop 4   its fourth trial with one agent
   proctor result view latest --raw | less               every recorded event
+  proctor result view latest fix-crash-loop --follow    a trial that is running now
   proctor result view latest -o json | jq 'select(.event.frame)'
 
-Exit codes: 0 shown, 2 usage error or unreadable record, 4 no such trial.")]
+On a terminal, long output goes through PROCTOR_PAGER or PAGER, or else `less`.
+
+Exit codes: 0 shown, 2 usage error or unreadable record, 3 the followed run ended before its trial,
+4 no such trial.")]
 pub(crate) struct ViewArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -175,6 +204,14 @@ pub(crate) struct ViewArgs {
     #[arg(long)]
     pub(crate) full: bool,
 
+    /// Show a running trial as it goes on, until it ends
+    #[arg(long, conflicts_with_all = ["raw", "findings", "output"])]
+    pub(crate) follow: bool,
+
+    /// Write to the terminal directly, not through a pager
+    #[arg(long)]
+    pub(crate) no_pager: bool,
+
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ViewFormat,
@@ -186,4 +223,138 @@ pub(crate) enum ViewFormat {
     Text,
     /// The recorded events as JSON, one per line
     Json,
+}
+
+/// Grade a recorded run again, with the checks as they are now.
+///
+/// Starts no agent and no server, and asks no model unless you pass `--judge`. Assertions are evaluated on
+/// the recorded calls. Results of verify steps and judges are kept as recorded if the step is unchanged;
+/// otherwise the trial is inconclusive. Trials that something other than a check decided (a timeout, a
+/// server that died) keep their outcome.
+///
+/// The result is written to `grades/NAME.jsonl` in the folder of the run. The record does not change.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result regrade latest                       the suite of the run, as it is now
+  proctor result regrade latest --with stricter.yaml
+  proctor result regrade latest --judge=openai:gpt-5  ask this judge about every judge step
+  proctor result regrade latest -o json | jq '.results[] | select(.proctor.changed) | .taskName'
+
+Exit codes: those of `check`, by the new grades: 0 every case meets its pass rule, 1 a case misses its
+pass rule, 2 usage or configuration error, 3 inconclusive, 130 interrupted.")]
+pub(crate) struct RegradeArgs {
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// Eval file with the checks; default: that of the run, as it is now
+    #[arg(long, value_name = "EVAL")]
+    pub(crate) with: Option<PathBuf>,
+
+    /// Ask the judge of the suite, or this model, about every judge step
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "absent, without a model, with one")]
+    pub(crate) judge: Option<Option<String>>,
+
+    /// Name of the file in `grades`; default: from the eval file and the hash of its checks
+    #[arg(long, value_name = "NAME", conflicts_with = "dry_run")]
+    pub(crate) name: Option<String>,
+
+    /// Show the result without writing it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) loading: LoadingArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Pack a run into one file, which every `result` command reads as a RUN.
+///
+/// The same run always gives the same bytes. Secrets are redacted in records, so a pack has none either.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result export latest --pack run.tar.gz
+  proctor result view run.tar.gz fix-crash-loop 4
+  tar -tzf run.tar.gz
+
+Exit codes: 0 written, 2 usage error, unreadable record, or the file exists (`--force` replaces it).")]
+pub(crate) struct ExportArgs {
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The file to write, such as `run.tar.gz`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pack: PathBuf,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Convert a run for other programs: CI servers, spreadsheets, notebooks, tracing, mcpchecker.
+///
+/// `csv` is three tables: trials, calls and checks. `--out` names a folder for all of them, `--table` selects
+/// one. `otlp` is OpenTelemetry traces as JSON, one trial per line. `mcpchecker` is its result file, which
+/// holds one agent.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result convert latest --to junit --out results.xml
+  proctor result convert latest --to csv --out tables
+  proctor result convert latest --to csv --table calls | head
+  proctor result convert latest --to mcpchecker --out mcpchecker-my-suite-out.json
+  proctor result convert latest --to otlp | while read -r trial; do
+    curl -sf -H 'Content-Type: application/json' -d \"$trial\" http://localhost:4318/v1/traces
+  done
+
+Exit codes: 0 converted (even if the run failed), 2 usage error or unreadable record.")]
+pub(crate) struct ConvertArgs {
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The format
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: ConvertFormat,
+
+    /// Write to this file instead of stdout; with `--to csv` and no `--table`, to files in this folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// The table of `--to csv`
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Option<CsvTable>,
+
+    /// The agent of `--to mcpchecker`, if the run has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConvertFormat {
+    /// JUnit XML, for CI servers
+    Junit,
+    /// Markdown, for pull requests
+    Markdown,
+    /// Tables of trials, calls and checks
+    Csv,
+    /// The result as JSON, as `result show -o json`
+    Json,
+    /// The result file of mcpchecker
+    Mcpchecker,
+    /// OpenTelemetry traces
+    Otlp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CsvTable {
+    /// A row per trial
+    Trials,
+    /// A row per call
+    Calls,
+    /// A row per check
+    Checks,
 }

@@ -68,6 +68,8 @@ fn case(name: &str) -> PlannedCase {
         labels: BTreeMap::new(),
         parallel: false,
         verify_steps: None,
+        parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }

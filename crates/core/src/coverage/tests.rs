@@ -24,6 +24,8 @@ fn plan() -> EventKind {
         labels: std::collections::BTreeMap::new(),
         parallel: false,
         verify_steps: None,
+        parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     };

@@ -68,7 +68,7 @@ pub struct ModelReplied {
     pub cost_usd: Option<f64>,
 }
 
-/// A step ended.
+/// The result of a setup, verify or cleanup step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepEnded {
@@ -104,11 +104,25 @@ pub enum CheckId {
 }
 
 impl CheckId {
+    /// The verdict of an imported result file on a task as a whole. It can't be evaluated again.
+    pub fn imported_task() -> Self {
+        Self::Step("imported:taskPassed".to_owned())
+    }
+
     /// The id of the verify step, if it is one.
     pub fn step(&self) -> Option<&str> {
         match self {
             Self::Step(id) | Self::Judge(id) => Some(id),
             Self::Assertion(_) | Self::Grading(_) => None,
+        }
+    }
+
+    /// The check's key in a suite file, or the id of the verify step.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Assertion(name) | Self::Step(name) | Self::Judge(name) | Self::Grading(name) => {
+                name
+            }
         }
     }
 

@@ -10,6 +10,7 @@ mod arguments;
 mod canary;
 mod disk;
 mod init;
+mod junit;
 mod offers;
 mod sdks;
 mod servers;

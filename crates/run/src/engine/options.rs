@@ -133,6 +133,22 @@ pub struct RunOptions {
     pub fail_fast: bool,
     /// Whether to omit the commit and the CI job from the record.
     pub no_context: bool,
+    pub rerun: RerunOption,
+}
+
+/// Which cases of the latest run of the same suite to run, instead of all. With both, either is enough.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RerunOption {
+    /// Cases with a trial that failed or timed out.
+    pub failed: bool,
+    /// Cases with a trial that has no verdict: it errored, was cancelled or did not run.
+    pub errors: bool,
+}
+
+impl RerunOption {
+    pub fn is_set(self) -> bool {
+        self.failed || self.errors
+    }
 }
 
 /// How many trials run at once.
