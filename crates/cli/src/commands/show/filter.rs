@@ -79,15 +79,14 @@ impl Filter {
         }
         if self.trials.case.is_some() {
             let names = summary.cases.iter().map(|case| case.case.name.as_str());
-            text.push_str(&format!("\nhint: cases: {}", some(names.collect())));
+            let names: Vec<&str> = names.collect();
+            text.push_str(&format!("\nhint: cases: {}", some(&names)));
         }
         if self.trials.labels.is_some() {
             let labels = summary.cases.iter().flat_map(|case| &case.case.labels);
             let labels: BTreeSet<String> = labels.map(|(k, v)| format!("{k}={v}")).collect();
-            text.push_str(&format!(
-                "\nhint: labels: {}",
-                some(labels.iter().map(String::as_str).collect())
-            ));
+            let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+            text.push_str(&format!("\nhint: labels: {}", some(&labels)));
         }
         text.push('\n');
         text
@@ -95,7 +94,7 @@ impl Filter {
 }
 
 /// The first names of a list, and the number of the others.
-fn some(names: Vec<&str>) -> String {
+fn some(names: &[&str]) -> String {
     if names.is_empty() {
         return "none".to_owned();
     }
