@@ -60,7 +60,6 @@ fn suite(trials: u64) -> SuiteFixture {
     );
     let assertions = json!({
         "toolsUsed": [{"server": "fixture", "tool": "echo", "isError": false}],
-        "noDuplicateCalls": true,
         "maxToolCalls": 1_000_000,
         "toolsNotUsed": [{"server": "fixture", "toolPattern": "delete.*"}],
     });

@@ -157,10 +157,10 @@ fn write(folder: &Path, cases: u32) {
     Summary::of_run(&reader).expect("a summary");
     // A live run has a line for each beginning, too.
     let ended = fs::read_to_string(&index).expect("an index");
-    let lines = began.lines().zip(ended.lines());
-    let both: String = lines
-        .map(|(began, ended)| format!("{began}\n{ended}\n"))
-        .collect();
+    let mut both = String::new();
+    for (began, ended) in began.lines().zip(ended.lines()) {
+        writeln!(both, "{began}\n{ended}").expect("a string takes it");
+    }
     fs::write(&index, both).expect("an index can be written");
 }
 

@@ -29,8 +29,8 @@ pub(crate) use self::evals::{
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
-    CoverageArgs, FilterArgs, RegradeArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs,
-    SummaryArgs, ViewArgs, ViewFormat,
+    ConvertArgs, ConvertFormat, CoverageArgs, CsvTable, ExportArgs, FilterArgs, RegradeArgs,
+    ReportFormat, ResultCommand, RunsArgs, ShowArgs, SummaryArgs, ViewArgs, ViewFormat,
 };
 
 /// A test runner for MCP servers.

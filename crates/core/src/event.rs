@@ -286,6 +286,8 @@ pub enum Actor {
     Preflight,
     /// The user at the command line.
     Person,
+    /// The agent, as the result file of another tool describes it. Such a file has no response times.
+    Imported,
 }
 
 /// The transport of a connection.
@@ -297,6 +299,8 @@ pub enum WireKind {
     Http,
     /// HTTP+SSE, the transport before streamable HTTP.
     Sse,
+    /// The result file that the record was imported from does not name it.
+    Unknown,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

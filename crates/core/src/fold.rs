@@ -90,7 +90,7 @@ pub struct FoldOptions {
 impl Default for FoldOptions {
     fn default() -> Self {
         Self {
-            actors: vec![Actor::Agent, Actor::Loop, Actor::Person],
+            actors: vec![Actor::Agent, Actor::Loop, Actor::Person, Actor::Imported],
             payload_bytes: 64 * 1024 * 1024,
             results: true,
             text_bytes: 64 * 1024,
@@ -104,7 +104,7 @@ impl FoldOptions {
     /// trial and a regrade fold with the same options, so that they see the same transcript.
     pub fn for_checks() -> Self {
         Self {
-            actors: vec![Actor::Agent, Actor::Loop],
+            actors: vec![Actor::Agent, Actor::Loop, Actor::Imported],
             ..Self::default()
         }
     }
@@ -443,7 +443,9 @@ impl Fold {
         let (kind, detail) = match self.pairing.answered(place, &id, message.error.is_some()) {
             RequestMatch::Asked(asked) => {
                 if let Some(call) = asked.call {
-                    self.calls.answer(place, call, message);
+                    let opened = self.connections.get(&place.conn);
+                    let is_timed = opened.is_none_or(|opened| opened.actor != Actor::Imported);
+                    self.calls.answer(place, call, message, is_timed);
                 }
                 return;
             }

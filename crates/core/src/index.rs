@@ -170,6 +170,16 @@ fn first_event(run: &RunReader, file: &TrialFile) -> Result<Option<TrialStarted>
     }))
 }
 
+/// The text of an index that is up to date. It depends only on the trials' files.
+pub(crate) fn rendered(run: &RunReader) -> Result<Vec<u8>, RecordError> {
+    let mut text = Vec::new();
+    for entry in load(run, IndexScrutiny::Digest)? {
+        text.extend(line(&entry));
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
 /// The trials that have begun and not ended, according to the index. If no process writes the run,
 /// they are abandoned.
 pub fn under_way(run: &RunReader) -> Vec<TrialBegan> {

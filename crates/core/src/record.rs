@@ -33,8 +33,10 @@ pub use self::blobs::Blobs;
 pub use self::error::RecordError;
 pub use self::events::{EventReader, FileDigest, Position, TornLine};
 pub use self::index::TrialBegan;
+pub(crate) use self::log::private;
 pub use self::name::trial_stem;
 pub use self::reader::{RunReader, TrialFile};
+pub(crate) use self::state::{lock, make_folder};
 pub use self::unused::is_unused;
 pub use self::writer::{
     Bodies, EndedTrial, QueueCapacity, RecordOptions, RedactedEvent, RunWriter, TrialWriter,
@@ -55,11 +57,11 @@ pub const MAX_TRIAL: u64 = 1024 * 1024 * 1024;
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
 pub(crate) const RUN: &str = "run.jsonl";
-const TRIALS: &str = "trials";
-const BLOBS: &str = "blobs";
+pub(crate) const TRIALS: &str = "trials";
+pub(crate) const BLOBS: &str = "blobs";
 pub(crate) const INDEX: &str = "index.jsonl";
 pub(crate) const SUMMARY: &str = "summary.json";
 pub(crate) const GRADES: &str = "grades";
 const LOCK: &str = "lock";
-const ENDED: &str = ".jsonl";
+pub(crate) const ENDED: &str = ".jsonl";
 pub(crate) const PART: &str = ".jsonl.part";

@@ -132,21 +132,12 @@ impl<'a> Regrading<'a> {
     fn shipped(&mut self) {
         let is_grading = |id: &CheckId| matches!(id, CheckId::Grading(_));
         let found = self.recorded.check(is_grading);
-        let (check, origin) = match found {
-            Some(check) => (check.clone(), Origin::Recorded),
-            None => {
-                let name = "grading".to_owned();
-                let check = CheckEvaluated {
-                    check: name.clone(),
-                    id: Some(CheckId::Grading(name)),
-                    details: Vec::new(),
-                    verdict: Verdict::unknown("the record has no result of the eval's own grading"),
-                    evidence: Vec::new(),
-                    notes: Vec::new(),
-                };
-                (check, Origin::Missing)
-            }
+        let origin = if found.is_some() {
+            Origin::Recorded
+        } else {
+            Origin::Missing
         };
+        let check = found.cloned().unwrap_or_else(unrecorded_grading);
         let blame = self.recorded.blame_for(&check);
         self.grading.shipped(&check, blame);
         self.grades.push(CheckGrade { check, origin });
@@ -205,6 +196,19 @@ impl<'a> Regrading<'a> {
         };
         let check = self.grading.judged(step, grade);
         self.grades.push(CheckGrade { check, origin });
+    }
+}
+
+/// The grading of a shipped eval that the record lacks.
+fn unrecorded_grading() -> CheckEvaluated {
+    let name = "grading".to_owned();
+    CheckEvaluated {
+        check: name.clone(),
+        id: Some(CheckId::Grading(name)),
+        details: Vec::new(),
+        verdict: Verdict::unknown("the record has no result of the eval's own grading"),
+        evidence: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -1,12 +1,14 @@
-//! The runs below a folder, and how people name one: by its folder, as `latest`, or by part of its name.
+//! The runs below a folder, and how people name one: by its folder, as `latest`, by part of its name, or by
+//! a file that holds it.
 //!
-//! Main functions: [`resolve`] and [`list`]. Both read only the first line of each run.
+//! Main functions: [`find`], [`resolve`] and [`list`]. They read only the first line of each run, and the
+//! first bytes of a file.
 
 #[cfg(test)]
 mod tests;
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::hint::{counted, listed, nearest};
@@ -26,6 +28,17 @@ pub struct RunEntry {
     pub folder: PathBuf,
     /// The run, or the reason why it can't be read.
     pub run: Result<RunReader, RecordError>,
+}
+
+/// What a text names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NamedRun {
+    /// The folder of a run.
+    Folder(PathBuf),
+    /// A run in one file ([`crate::pack`]).
+    Pack(PathBuf),
+    /// A result file of another tool ([`crate::import`]).
+    ResultFile(PathBuf),
 }
 
 /// Why a name does not lead to a run.
@@ -59,6 +72,15 @@ pub enum RunNameError {
         /// The folder of runs.
         runs: PathBuf,
     },
+    /// The text names a file that holds a run, where a folder is needed.
+    #[error("`{}` is a file: this command needs the folder of a run", path.display())]
+    NotAFolder { path: PathBuf },
+    /// The file holds no run.
+    #[error(
+        "`{}` is neither a packed run (`.tar.gz`) nor a result file (JSON)",
+        path.display()
+    )]
+    UnknownFile { path: PathBuf },
     /// The folder of runs can't be listed.
     #[error("could not list `{}`", runs.display())]
     Io {
@@ -118,6 +140,52 @@ fn started(entry: &RunEntry) -> Option<&str> {
     Some(run.started().started.trim_end_matches('Z'))
 }
 
+/// The run that a text names: as [`resolve`], or a file that holds a run.
+pub fn find(runs: &Path, text: &Path) -> Result<NamedRun, RunNameError> {
+    let file = if text == Path::new(LATEST) {
+        None
+    } else {
+        file_kind(text)
+    };
+    let named = match file {
+        Some(FileKind::Gzip) => return Ok(NamedRun::Pack(text.to_owned())),
+        Some(FileKind::Json) => return Ok(NamedRun::ResultFile(text.to_owned())),
+        Some(FileKind::Other) | None => resolve(runs, text),
+    };
+    match named {
+        Err(RunNameError::NotFound { .. } | RunNameError::Empty { .. }) if file.is_some() => {
+            Err(RunNameError::UnknownFile {
+                path: text.to_owned(),
+            })
+        }
+        named => named.map(NamedRun::Folder),
+    }
+}
+
+/// What the first bytes of a file show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileKind {
+    Gzip,
+    Json,
+    Other,
+}
+
+/// The kind of a file; `None` if it is not a regular file, or can't be read.
+fn file_kind(path: &Path) -> Option<FileKind> {
+    if !path.is_file() {
+        return None;
+    }
+    let mut start = Vec::new();
+    let opened = File::open(path);
+    opened.ok()?.take(512).read_to_end(&mut start).ok()?;
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
+    Some(match text.trim_ascii_start() {
+        [0x1f, 0x8b, ..] => FileKind::Gzip,
+        [b'{' | b'[', ..] => FileKind::Json,
+        _ => FileKind::Other,
+    })
+}
+
 /// The folder of the run that a text names: a run's folder, `latest`, or a unique part of a name in `runs`.
 ///
 /// A name that equals the text wins over names that contain it.
@@ -143,6 +211,11 @@ pub fn resolve(runs: &Path, text: &Path) -> Result<PathBuf, RunNameError> {
         [entry] => Ok(entry.folder.clone()),
         // The error of the record says what the folder lacks.
         [] if text.is_dir() => Ok(text.to_owned()),
+        [] if matches!(file_kind(text), Some(FileKind::Gzip | FileKind::Json)) => {
+            Err(RunNameError::NotAFolder {
+                path: text.to_owned(),
+            })
+        }
         [] => Err(not_found(runs, &name, &entries)),
         _ => Err(RunNameError::Ambiguous {
             text: name.into_owned(),

@@ -153,12 +153,12 @@ impl Summary {
     ///
     /// An index entry is used if its file has the length in the entry; other files are folded.
     pub fn of_run(run: &RunReader) -> Result<Self, RecordError> {
-        Self::with(run, IndexScrutiny::Length)
+        Self::read(run, IndexScrutiny::Length, |_| {})
     }
 
     /// Like [`Summary::of_run`], but compares every file by its hash.
     pub fn checked(run: &RunReader) -> Result<Self, RecordError> {
-        Self::with(run, IndexScrutiny::Digest)
+        Self::read(run, IndexScrutiny::Digest, |_| {})
     }
 
     /// Like [`Summary::of_run`], and shows each entry of the index to `observe`, so that a large index is read once.
@@ -172,10 +172,6 @@ impl Summary {
     /// The plan of a run without any results, and everything else that `run.jsonl` tells.
     pub fn planned(run: &RunReader) -> Result<Self, RecordError> {
         Self::of_events(run)
-    }
-
-    fn with(run: &RunReader, scrutiny: IndexScrutiny) -> Result<Self, RecordError> {
-        Self::read(run, scrutiny, |_| {})
     }
 
     fn read(

@@ -40,14 +40,12 @@ pub fn render(servers: &[ServerSeen], coverage: &Coverage, style: SheetStyle) ->
         let seen = servers.iter().find(|seen| seen.server == server.server);
         let version = seen.and_then(|seen| seen.version.as_deref());
         sheet.blank();
-        if !server.is_listed {
-            sheet.title(
-                &server.server,
-                "the record does not list what the server offers",
-            );
-        } else {
+        if server.is_listed {
             sheet.title(&server.server, &headline(server, version));
             tools(&mut sheet, &server.tools);
+        } else {
+            let text = "the record does not list what the server offers";
+            sheet.title(&server.server, text);
         }
         items(&mut sheet, server);
     }
@@ -86,12 +84,12 @@ fn tools(sheet: &mut Sheet, tools: &[ToolCoverage]) {
     let mut tools: Vec<&ToolCoverage> = tools.iter().collect();
     tools.sort_by_key(|tool| std::cmp::Reverse(tool.used.calls));
     let names = tools.iter().map(|tool| width(&tool.name));
-    let cells: usize = COLUMNS.iter().map(|(_, width)| width + 2).sum();
-    let most = sheet.room(cells + NARROW).max(20);
+    let fixed: usize = COLUMNS.iter().map(|(_, width)| width + 2).sum();
+    let most = sheet.room(fixed + NARROW).max(20);
     let name_room = names.max().unwrap_or(0).clamp(4, most);
     let titles = COLUMNS.map(|(title, _)| title.to_owned());
     sheet.blank();
-    let last = if sheet.room(name_room + cells + 4) < NARROW {
+    let last = if sheet.room(name_room + fixed + 4) < NARROW {
         ""
     } else {
         "never given"

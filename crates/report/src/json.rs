@@ -6,13 +6,15 @@
 
 mod agent_output;
 pub(crate) mod entry;
-mod history;
+pub(crate) mod history;
 mod tokens;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use proctor_core::event::{PlannedAgent, RunConfig, ServerSeen, Surface, TimeoutConfig, WireKind};
+use proctor_core::event::{
+    PlannedAgent, RunConfig, RunKind, ServerSeen, Surface, TimeoutConfig, WireKind,
+};
 use proctor_core::fold::ModelActivity;
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::model::Usage;
@@ -25,11 +27,27 @@ use crate::{Report, ReportError, ReportPart};
 
 /// Writes the document, with a line feed at the end.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+    document(report, None, out)
+}
+
+/// Writes the document; with `only`, the trials of that agent (by its index) without the objects `proctor`.
+pub(crate) fn document(
+    report: &Report<'_>,
+    only: Option<usize>,
+    out: &mut dyn Write,
+) -> Result<(), ReportError> {
     let tools = tools(report)?;
-    write!(out, "{{\"summary\":{}", summary(report.summary, &tools))?;
-    write!(out, ",\n\"proctor\":{}", ours(report))?;
+    let agent = only.unwrap_or_default();
+    let summary = summary(report.summary, agent, &tools);
+    write!(out, "{{\"summary\":{summary}")?;
+    if only.is_none() {
+        write!(out, ",\n\"proctor\":{}", ours(report))?;
+    }
     out.write_all(b",\n\"results\":[")?;
-    for (index, (case, agent, trial)) in report.summary.trials().enumerate() {
+    let only = only.and_then(|agent| report.summary.plan.agents.get(agent));
+    let trials = report.summary.trials();
+    let trials = trials.filter(|(_, trials, _)| only.is_none_or(|only| trials.agent == only.name));
+    for (index, (case, agent, trial)) in trials.enumerate() {
         let folded = match &trial.result {
             Some(result) => report.fold(result)?,
             None => None,
@@ -45,8 +63,12 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
                 .as_ref()
                 .map(|config| config.folder.as_str()),
             schema_tokens: tools.values().map(tokens::of_value).sum(),
+            is_imported: report.summary.plan.kind == RunKind::Imported,
         };
-        let entry = entry::value(case, agent, trial, folded.as_ref(), &run);
+        let mut entry = entry::value(case, agent, trial, folded.as_ref(), &run);
+        if only.is_some() {
+            entry::strip(&mut entry);
+        }
         write!(out, "{entry}")?;
     }
     out.write_all(b"\n]}\n")?;
@@ -90,8 +112,9 @@ fn described(tool: &RawValue) -> Option<Value> {
     Some(kept.collect())
 }
 
-/// The configuration of the run in mcpchecker's format, as far as the record has it.
-fn summary(summary: &Summary, tools: &BTreeMap<String, Value>) -> Value {
+/// The configuration of the run in mcpchecker's format, as far as the record has it. The format has one
+/// agent, by its index.
+fn summary(summary: &Summary, agent: usize, tools: &BTreeMap<String, Value>) -> Value {
     let runs = summary.cases.iter().map(|case| case.case.runs).max();
     let known = RunConfig::default();
     let config = summary.plan.config.as_ref().unwrap_or(&known);
@@ -104,9 +127,9 @@ fn summary(summary: &Summary, tools: &BTreeMap<String, Value>) -> Value {
         "parallelWorkers": config.workers.max(1),
         "runs": runs.unwrap_or(0),
     });
-    if let Some(agent) = config.agents.first() {
+    if let Some(agent) = config.agents.get(agent) {
         out["agent"] = json!(agent);
-    } else if let Some(agent) = summary.plan.agents.first() {
+    } else if let Some(agent) = summary.plan.agents.get(agent) {
         let mut agent = self::agent(agent);
         agent["type"] = Value::from("");
         out["agent"] = agent;
@@ -130,7 +153,7 @@ fn servers(summary: &Summary, config: &RunConfig, tools: &BTreeMap<String, Value
     let kind = |name: &String| match summary.transports.get(name) {
         Some(WireKind::Stdio) => "stdio",
         Some(WireKind::Http | WireKind::Sse) => "http",
-        None => "",
+        Some(WireKind::Unknown) | None => "",
     };
     let mut names: Vec<&String> = summary.servers.iter().map(|seen| &seen.server).collect();
     names.extend(summary.transports.keys());
@@ -165,7 +188,7 @@ fn ours(report: &Report<'_>) -> Value {
     let folder = report.folder;
     let mut out = json!({
         "run": {
-            "id": folder.file_name().map(|name| name.to_string_lossy()),
+            "id": report.run.folder().file_name().map(|name| name.to_string_lossy()),
             "folder": folder.to_string_lossy(),
             "name": summary.started.name,
             "suite": summary.plan.suite,
@@ -309,7 +332,7 @@ fn usage(usage: &Usage) -> Map<String, Value> {
 }
 
 /// Converts to milliseconds, rounded to microseconds.
-fn millis(duration: std::time::Duration) -> f64 {
+pub(crate) fn millis(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1000.0
 }
 

@@ -11,11 +11,14 @@
 pub mod annotations;
 pub mod conversation;
 pub mod coverage;
+pub mod csv;
 pub mod evals;
 mod evidence;
 pub mod json;
 pub mod junit;
 pub mod markdown;
+pub mod mcpchecker;
+pub mod otlp;
 pub mod regrade;
 mod sentences;
 pub mod sheet;

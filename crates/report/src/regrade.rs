@@ -144,7 +144,9 @@ pub fn totals(report: &RegradeReport<'_>, style: TerminalStyle) -> String {
     let mut missing = Vec::new();
     if totals.inconclusive > 0 {
         let trials = words::count(totals.inconclusive, "trial");
-        missing.push(format!("{trials} inconclusive: the record can't tell"));
+        missing.push(format!(
+            "{trials} inconclusive: the record lacks what the checks need"
+        ));
     }
     if totals.not_run > 0 {
         let trials = words::count(totals.not_run, "trial");

@@ -218,9 +218,10 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let end = fitting(rest, room).max(first);
         // A space right behind the line is a good place, too.
-        let space = match rest[end..].starts_with(' ') {
-            true => Some(end),
-            false => rest[..end].rfind(' ').filter(|at| *at > 0),
+        let space = if rest[end..].starts_with(' ') {
+            Some(end)
+        } else {
+            rest[..end].rfind(' ').filter(|at| *at > 0)
         };
         let (line, more) = rest.split_at(space.unwrap_or(end));
         lines.push(line.trim_end().to_owned());

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use proctor_core::causes::{Cause, group};
-use proctor_core::coverage::Coverage;
+use proctor_core::coverage::{Coverage, ServerCoverage};
 use proctor_core::duration;
 use proctor_core::event::PlannedAgent;
 use proctor_core::gate::{CaseVerdict, Gate};
@@ -200,13 +200,14 @@ fn met(sheet: &mut Sheet, cells: &[Cell<'_>]) {
         count(&[Standing::Flaky]),
     );
     let of = cells.len() as u64;
-    let pairs = match cells.iter().any(|cell| cell.agent.is_some()) {
-        true => "case × agent pair",
-        false => "case",
+    let pairs = if cells.iter().any(|cell| cell.agent.is_some()) {
+        "case × agent pair"
+    } else {
+        "case"
     };
     let flaky = match flaky {
         0 => String::new(),
-        flaky => format!(", {flaky} of them flaky"),
+        flaky => format!(", {} of them flaky", words::thousands(flaky)),
     };
     let of = words::count(of, pairs);
     sheet.line(
@@ -302,7 +303,7 @@ fn grouped(sheet: &mut Sheet, causes: &[Cause<'_>], all: bool) {
 fn counted(cause: &Cause<'_>) -> String {
     let cases = match cause.cases() {
         1 => String::new(),
-        cases => format!(" in {cases} cases"),
+        cases => format!(" in {}", words::count(cases as u64, "case")),
     };
     let blame = match cause.blame {
         Some(blame) => format!(", blame: {}", words::blame(blame)),
@@ -316,22 +317,22 @@ fn counted(cause: &Cause<'_>) -> String {
 fn coverage(sheet: &mut Sheet, coverage: &Coverage) {
     let (listed, unknown): (Vec<_>, Vec<_>) = coverage.servers.iter().partition(|s| s.is_listed);
     let mut facts: Vec<String> = Vec::new();
-    let sum = |count: fn(&proctor_core::coverage::ServerCoverage) -> usize| -> usize {
+    let sum = |count: fn(&ServerCoverage) -> usize| -> usize {
         listed.iter().map(|server| count(server)).sum()
     };
     for (used, all, deed) in [
         (
-            sum(|s| s.tools_called()),
+            sum(ServerCoverage::tools_called),
             sum(|s| s.tools.len()),
             "tools called",
         ),
         (
-            sum(|s| s.resources_read()),
+            sum(ServerCoverage::resources_read),
             sum(|s| s.resources.len() + s.templates.len()),
             "resources read",
         ),
         (
-            sum(|s| s.prompts_used()),
+            sum(ServerCoverage::prompts_used),
             sum(|s| s.prompts.len()),
             "prompts used",
         ),

@@ -30,6 +30,7 @@ RUN is a run's folder, `latest`, or a unique part of its name (`proctor result l
 Exit codes: 0 every case met its pass rule (by default: every trial passed), 1 a case missed its
 pass rule, 2 usage or configuration error (no trial was started), 3 inconclusive: trials errored or
 did not run, 4 nothing selected or nothing to rerun, 130 interrupted.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct CheckArgs {
     /// Eval file of the suite
     #[arg(value_name = "FILE", required_unless_present_any = ["resume", "retry_errors", "replay"])]

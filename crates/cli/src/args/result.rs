@@ -11,7 +11,8 @@ use super::{LoadingArgs, OutputArgs, OutputFormat};
 /// List recorded runs, and show what happened in them.
 ///
 /// RUN is a run's folder, `latest` for the newest run in `.proctor/runs`, or any part of a name there
-/// that only one run has: `result list` shows the names.
+/// that only one run has: `result list` shows the names. RUN is also a packed run (`result export`) or a
+/// result file of mcpchecker.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResultCommand {
     List(RunsArgs),
@@ -20,6 +21,8 @@ pub(crate) enum ResultCommand {
     Coverage(CoverageArgs),
     View(ViewArgs),
     Regrade(RegradeArgs),
+    Export(ExportArgs),
+    Convert(ConvertArgs),
 }
 
 /// List the runs in `.proctor/runs`, newest first, with pass rate and gate.
@@ -52,7 +55,7 @@ A filtered report has no gate and no exit code: those belong to the whole run.
 
 Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record, 4 no trial selected.")]
 pub(crate) struct ShowArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -125,7 +128,7 @@ The summary reads the index of the run and no trial, so it is quick for any numb
 
 Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
 pub(crate) struct SummaryArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -150,7 +153,7 @@ The weight of a tool's schema is an estimate: a quarter of the bytes of its name
 
 Exit codes: 0 shown, 2 usage error or unreadable record.")]
 pub(crate) struct CoverageArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -177,7 +180,7 @@ On a terminal, long output goes through PROCTOR_PAGER or PAGER, or else `less`.
 Exit codes: 0 shown, 2 usage error or unreadable record, 3 the followed run ended before its trial,
 4 no such trial.")]
 pub(crate) struct ViewArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -240,7 +243,7 @@ pub(crate) enum ViewFormat {
 Exit codes: those of `check`, by the new grades: 0 every case meets its pass rule, 1 a case misses its
 pass rule, 2 usage or configuration error, 3 inconclusive, 130 interrupted.")]
 pub(crate) struct RegradeArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
@@ -266,4 +269,92 @@ pub(crate) struct RegradeArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Pack a run into one file, which every `result` command reads as a RUN.
+///
+/// The same run always gives the same bytes. Secrets are redacted in records, so a pack has none either.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result export latest --pack run.tar.gz
+  proctor result view run.tar.gz fix-crash-loop 4
+  tar -tzf run.tar.gz
+
+Exit codes: 0 written, 2 usage error, unreadable record, or the file exists (`--force` replaces it).")]
+pub(crate) struct ExportArgs {
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The file to write, such as `run.tar.gz`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pack: PathBuf,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Convert a run for other programs: CI servers, spreadsheets, notebooks, tracing, mcpchecker.
+///
+/// `csv` is three tables: trials, calls and checks. `--out` names a folder for all of them, `--table` selects
+/// one. `otlp` is OpenTelemetry traces as JSON, one trial per line. `mcpchecker` is its result file, which
+/// holds one agent.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result convert latest --to junit --out results.xml
+  proctor result convert latest --to csv --out tables
+  proctor result convert latest --to csv --table calls | head
+  proctor result convert latest --to mcpchecker --out mcpchecker-my-suite-out.json
+  proctor result convert latest --to otlp | while read -r trial; do
+    curl -sf -H 'Content-Type: application/json' -d \"$trial\" http://localhost:4318/v1/traces
+  done
+
+Exit codes: 0 converted (even if the run failed), 2 usage error or unreadable record.")]
+pub(crate) struct ConvertArgs {
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The format
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: ConvertFormat,
+
+    /// Write to this file instead of stdout; with `--to csv` and no `--table`, to files in this folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// The table of `--to csv`
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Option<CsvTable>,
+
+    /// The agent of `--to mcpchecker`, if the run has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConvertFormat {
+    /// JUnit XML, for CI servers
+    Junit,
+    /// Markdown, for pull requests
+    Markdown,
+    /// Tables of trials, calls and checks
+    Csv,
+    /// The result as JSON, as `result show -o json`
+    Json,
+    /// The result file of mcpchecker
+    Mcpchecker,
+    /// OpenTelemetry traces
+    Otlp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CsvTable {
+    /// A row per trial
+    Trials,
+    /// A row per call
+    Calls,
+    /// A row per check
+    Checks,
 }

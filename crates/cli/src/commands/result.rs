@@ -1,9 +1,12 @@
-//! `proctor result`: recorded runs, listed and shown.
+//! `proctor result`: recorded runs, listed, shown and converted.
 
 mod conversation;
+mod convert;
 mod coverage;
+mod export;
 mod list;
 mod regrade;
+pub(super) mod source;
 mod summary;
 
 use std::path::{Path, PathBuf};
@@ -23,10 +26,13 @@ pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
         ResultCommand::Coverage(args) => coverage::run(args),
         ResultCommand::View(args) => conversation::run(args),
         ResultCommand::Regrade(args) => regrade::run(args),
+        ResultCommand::Export(args) => export::run(args),
+        ResultCommand::Convert(args) => convert::run(args),
     }
 }
 
-/// The folder of the run that the user named.
+/// The folder of the run that the user named, for commands that continue a run. Commands that only read use
+/// [`source::open`], which also reads packs and result files.
 pub(super) fn run_folder(run: &Path) -> anyhow::Result<PathBuf> {
     Ok(runs::resolve(Path::new(RUNS), run)?)
 }

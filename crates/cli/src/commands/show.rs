@@ -3,13 +3,13 @@
 mod filter;
 
 use proctor_core::gate::Gate;
-use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_report::{Report, ReportPart};
 
 use self::filter::Filter;
+use super::result::source;
+use super::shown;
 use super::target::Targets;
-use super::{result, shown};
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::output;
@@ -17,14 +17,15 @@ use crate::output;
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
     let targets = Targets::resolve(args.out.as_deref(), args.junit.as_deref())?;
     let filter = Filter::resolve(&args.filter)?;
-    let record = RunReader::open(&result::run_folder(&args.run)?)?;
+    let source = source::open(&args.run)?;
+    let record = source.run();
     // Scripts may act on this report, so the index must match the trial files.
-    let whole = Summary::checked(&record)?;
+    let whole = Summary::checked(record)?;
     let gate = Gate::of(&whole);
     let Some(filter) = filter else {
-        return show(args, &targets, &Report::new(&record, &whole, &gate));
+        return show(args, &targets, &source.report(&whole, &gate));
     };
-    let Some(part) = whole.part(&record, &filter.trials)? else {
+    let Some(part) = whole.part(record, &filter.trials)? else {
         output::message(&filter.nothing_selected(&whole))?;
         return Ok(Exit::NothingSelected);
     };
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
             trials: whole.trials().count(),
             by_outcome: filter.trials.failed,
         }),
-        ..Report::new(&record, &part, &gate)
+        ..source.report(&part, &gate)
     };
     show(args, &targets, &report)
 }

@@ -31,10 +31,10 @@ pub(super) fn show(report: &Report<'_>, format: ReportFormat) -> anyhow::Result<
 }
 
 /// Writes the result as one JSON document.
-fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+pub(super) fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
     match report.summary.plan.kind {
         RunKind::Evals => evals::write(report, out),
-        RunKind::Suite => json::write(report, out),
+        RunKind::Suite | RunKind::Imported => json::write(report, out),
     }
 }
 
@@ -102,7 +102,7 @@ impl<W: Write> Write for InertJson<W> {
 }
 
 /// The error without its wrapper, so that [`output::is_broken_pipe`] recognizes it.
-fn flattened(error: ReportError) -> anyhow::Error {
+pub(super) fn flattened(error: ReportError) -> anyhow::Error {
     match error {
         ReportError::Write(error) => error.into(),
         ReportError::Record(error) => error.into(),

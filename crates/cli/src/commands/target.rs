@@ -36,13 +36,9 @@ impl Targets {
         out: Option<&Path>,
         junit: Option<&Path>,
     ) -> anyhow::Result<Self> {
-        let open = |path: &Path| {
-            let failed = || format!("can't write `{}`", path.display());
-            Target::resolve(path).with_context(failed)
-        };
         let targets = Self {
-            out: out.map(open).transpose()?,
-            junit: junit.map(open).transpose()?,
+            out: out.map(Target::open).transpose()?,
+            junit: junit.map(Target::open).transpose()?,
         };
         if targets.out.is_some() && targets.out == targets.junit {
             bail!("`--out` and `--junit` name the same file");
@@ -52,6 +48,12 @@ impl Targets {
 }
 
 impl Target {
+    /// The target of a path that the user named.
+    pub(in crate::commands) fn open(path: &Path) -> anyhow::Result<Self> {
+        let failed = || format!("can't write `{}`", path.display());
+        Self::resolve(path).with_context(failed)
+    }
+
     fn resolve(path: &Path) -> anyhow::Result<Self> {
         let path = std::path::absolute(path)?;
         match fs::metadata(&path) {

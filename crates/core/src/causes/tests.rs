@@ -125,8 +125,8 @@ fn grouped(trials: &[Failure]) -> Vec<(usize, String)> {
         let agent = &case.agents[0];
         (case, agent, &agent.trials[0])
     });
-    let causes = group(rows);
-    let shown = causes.iter().map(|cause| {
+    let groups = group(rows);
+    let shown = groups.iter().map(|cause| {
         assert_eq!(cause.cases(), cause.trials.len());
         (cause.trials.len(), cause.text())
     });
@@ -204,8 +204,8 @@ fn a_trial_that_ended_for_another_reason_than_its_checks_says_that_reason() {
         result.reason = Some(died.to_owned());
     }
     let agent = &cases[0].agents[0];
-    let causes = group([(&cases[0], agent, &agent.trials[0])]);
-    assert_eq!((causes[0].check, causes[0].text().as_str()), (None, died));
+    let groups = group([(&cases[0], agent, &agent.trials[0])]);
+    assert_eq!((groups[0].check, groups[0].text().as_str()), (None, died));
 }
 
 #[test]

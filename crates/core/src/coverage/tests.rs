@@ -139,7 +139,7 @@ fn request(trial: &mut TrialWriter, id: usize, method: &str, params: &Value) {
     }
 }
 
-fn call(name: &str, arguments: Value) -> (&'static str, Value) {
+fn call(name: &str, arguments: &Value) -> (&'static str, Value) {
     ("tools/call", json!({"name": name, "arguments": arguments}))
 }
 
@@ -162,9 +162,9 @@ fn written(surface: Option<Value>) -> (tempfile::TempDir, Coverage) {
         1,
         Actor::Loop,
         &[
-            call("read", json!({"path": "x", "mode": "text", "limit": null})),
-            call("read", json!({"path": "missing"})),
-            call("invented", json!({})),
+            call("read", &json!({"path": "x", "mode": "text", "limit": null})),
+            call("read", &json!({"path": "missing"})),
+            call("invented", &json!({})),
             ("resources/read", json!({"uri": "file:///a"})),
             ("resources/read", json!({"uri": "log:///monday/x/y"})),
             ("resources/read", json!({"uri": "log:///monday"})),
@@ -179,9 +179,9 @@ fn written(surface: Option<Value>) -> (tempfile::TempDir, Coverage) {
         "b",
         1,
         Actor::Loop,
-        &[call("read", json!({"path": "hang"}))],
+        &[call("read", &json!({"path": "hang"}))],
     );
-    trial(&run, "b", 2, Actor::Step, &[call("write", json!({}))]);
+    trial(&run, "b", 2, Actor::Step, &[call("write", &json!({}))]);
     drop(run);
     let coverage = Coverage::load(&RunReader::open(folder.path()).unwrap())
         .unwrap()
@@ -354,13 +354,14 @@ fn nested_arguments_references_and_alternatives_are_followed() {
     assert_eq!(given(tags), [0, 1]);
 }
 
+fn count(arguments: &[ArgumentCoverage]) -> usize {
+    arguments.iter().map(|a| 1 + count(&a.arguments)).sum()
+}
+
 #[test]
 fn a_hostile_schema_ends() {
     let names = (0..50).map(|n| (format!("p{n}"), json!({"$ref": "#"})));
     let wide = json!({"properties": names.collect::<serde_json::Map<_, _>>()});
-    fn count(arguments: &[ArgumentCoverage]) -> usize {
-        arguments.iter().map(|a| 1 + count(&a.arguments)).sum()
-    }
     assert!(count(&arguments(&wide)) <= 1_000);
     for schema in [
         json!(null),

@@ -98,6 +98,8 @@ pub enum RunKind {
     Suite,
     /// Evals that servers ship, without a file.
     Evals,
+    /// The results of another tool, imported from its result file.
+    Imported,
 }
 
 /// The options of the command line.

@@ -124,7 +124,15 @@ impl CallFold {
         Some(self.made.len() - 1)
     }
 
-    pub(super) fn answer(&mut self, place: MessagePosition, call: usize, message: &Message<'_>) {
+    /// Adds the response to a call. The call has a duration only if the time of the response is known
+    /// (`is_timed`).
+    pub(super) fn answer(
+        &mut self,
+        place: MessagePosition,
+        call: usize,
+        message: &Message<'_>,
+        is_timed: bool,
+    ) {
         let result = message.result.filter(|_| message.error.is_none());
         let head = result.map(ResultHead::of).unwrap_or_default();
         if head.asks_for_input() {
@@ -144,10 +152,8 @@ impl CallFold {
             (None, result) => CallOutcome::Result(self.payload(result)),
         };
         self.made[call].answer = answer;
-        self.made[call].duration = place
-            .at
-            .checked_sub(self.made_at[call])
-            .map(Duration::from_micros);
+        let took = place.at.checked_sub(self.made_at[call]);
+        self.made[call].duration = took.filter(|_| is_timed).map(Duration::from_micros);
     }
 
     /// The response came, but the record does not hold it.

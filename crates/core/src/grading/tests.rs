@@ -101,14 +101,19 @@ fn judges_come_last_and_only_if_no_check_failed() {
     assert_eq!(ended.outcome, Outcome::Passed);
 
     // A failed step ends the steps, and no judge is asked.
-    let (order, ended) = grade(&[none.clone()], &verify, "done", &[("s1", fail(), false)]);
+    let (order, ended) = grade(
+        std::slice::from_ref(&none),
+        &verify,
+        "done",
+        &[("s1", fail(), false)],
+    );
     assert_eq!(order, ["maxToolCalls", "s1"]);
     assert_eq!(ended.outcome, Outcome::Failed);
     assert_eq!(ended.blame, Some(Blame::Suite));
 
     // A step that may fail does not end them.
     let failed = [("s1", fail(), true), passing("s2")];
-    let (order, ended) = grade(&[none.clone()], &verify, "done", &failed);
+    let (order, ended) = grade(std::slice::from_ref(&none), &verify, "done", &failed);
     assert_eq!(order, ["maxToolCalls", "s1", "s2"]);
     assert_eq!(ended.outcome, Outcome::Failed);
 

@@ -135,7 +135,7 @@ pub(super) fn new_file(path: &Path) -> std::io::Result<File> {
 }
 
 /// Files that are made with this are for their owner only.
-pub(super) fn private() -> OpenOptions {
+pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

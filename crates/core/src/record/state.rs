@@ -184,7 +184,7 @@ pub(super) fn blob_bytes(body: &Body) -> u64 {
 }
 
 /// Creates a folder for its owner only, unless it exists.
-pub(super) fn make_folder(path: &Path) -> Result<(), RecordError> {
+pub(crate) fn make_folder(path: &Path) -> Result<(), RecordError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -194,7 +194,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), RecordError> {
         .map_err(RecordError::io("create", path))
 }
 
-pub(super) fn lock(folder: &Path) -> Result<File, RecordError> {
+pub(crate) fn lock(folder: &Path) -> Result<File, RecordError> {
     let path = folder.join(LOCK);
     let file = private()
         .write(true)

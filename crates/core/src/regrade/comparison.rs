@@ -34,10 +34,12 @@ impl CaseComparison {
             };
         }
         let Some(then) = &planned.parts else {
+            // An imported case has no hash: the user says which suite it belongs to.
+            let is_imported = planned.hash.is_empty();
+            let changed =
+                "the case changed, and the record of an older Proctor does not tell which part";
             return Self {
-                other_task: Some(
-                    "the case changed, and the record of an older Proctor does not tell which part",
-                ),
+                other_task: (!is_imported).then_some(changed),
                 unchanged: BTreeSet::new(),
                 known: None,
                 same_checks: None,

@@ -93,6 +93,10 @@ impl RecordedTrial {
         if !self.was_graded {
             return kept("the trial ended before its checks");
         }
+        let task = self.check(|id| *id == CheckId::imported_task());
+        if task.is_some_and(|task| task.verdict != Verdict::Pass) {
+            return kept("the imported file says that the task failed, whatever its assertions");
+        }
         let by_checks = recorded_conclusion(&self.folded.work.checks);
         let other = "something other than its checks decided the trial";
         match ended.outcome {
@@ -190,9 +194,9 @@ impl RecordedTrial {
             grade.origin == Origin::Missing
                 && matches!(&grade.check.verdict, Verdict::Unknown { reason } if Some(reason.as_str()) == self.judge_error())
         };
-        let (lost, graded): (Vec<&CheckGrade>, Vec<&CheckGrade>) = grades.iter().partition(is_lost);
+        let (lost, found): (Vec<&CheckGrade>, Vec<&CheckGrade>) = grades.iter().partition(is_lost);
         let are_same = lost.len() + then.len() == grades.len()
-            && graded
+            && found
                 .into_iter()
                 .zip(then)
                 .all(|(grade, check)| is_same(grade, check));

@@ -115,3 +115,31 @@ fn a_name_that_leads_nowhere_is_an_error_that_helps() {
     let empty = "run `latest` not found: `RUNS/none` contains no runs; `proctor check` creates one";
     check(&folder.path().join("none"), "latest", empty);
 }
+
+#[test]
+fn a_run_is_also_named_by_a_file_that_holds_it() {
+    let folder = runs();
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    let pack = file("run.bin", b"\x1f\x8b\x08rest");
+    let object = file("result.json", b"\xef\xbb\xbf \n{\"results\": []}");
+    let array = file("old", b"[]");
+    let other = file("notes.txt", b"hello");
+    let found = |path: &Path| find(folder.path(), path);
+    assert_eq!(found(&pack).unwrap(), NamedRun::Pack(pack.clone()));
+    assert_eq!(found(&object).unwrap(), NamedRun::ResultFile(object));
+    assert_eq!(found(&array).unwrap(), NamedRun::ResultFile(array));
+    let mine = folder.path().join("mine");
+    assert_eq!(found(&mine).unwrap(), NamedRun::Folder(mine.clone()));
+    assert_eq!(found(Path::new("mine")).unwrap(), NamedRun::Folder(mine));
+    let error = found(&other).unwrap_err().to_string();
+    let expected = "is neither a packed run (`.tar.gz`) nor a result file (JSON)";
+    assert!(error.ends_with(expected), "{error}");
+    // Commands that continue a run need its folder.
+    let error = resolve(folder.path(), &pack).unwrap_err().to_string();
+    let expected = "is a file: this command needs the folder of a run";
+    assert!(error.ends_with(expected), "{error}");
+}

@@ -126,13 +126,17 @@ fn a_run_to_resume_has_its_own_selection() {
 #[test]
 fn shipped_evals_can_be_run_again_too() {
     let suite = suite();
+    // What the fixture adds to every content.
+    let extra = r#"{"n":12345678901234567890,"z":1.50,"a":1e2}"#;
+    let extra: Value = serde_json::from_str(extra).unwrap();
     let eval = |id: &str, text: &str| {
+        let content = json!([{"type": "text", "text": text, "x-unknown": extra}]);
         json!({
             "id": id,
             "name": id,
             "gradingType": "exact-match",
             "input": {"type": "execution", "toolName": "echo", "arguments": {"text": "hi"}},
-            "expected": {"type": "exact-match", "content": [{"type": "text", "text": text}]},
+            "expected": {"type": "exact-match", "content": content},
         })
     };
     let evals = json!({"evals": [eval("right", "hi"), eval("wrong", "ho")]});

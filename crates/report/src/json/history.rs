@@ -71,7 +71,7 @@ fn one(call: &Call, timestamp: &str) -> Value {
 }
 
 /// The time of a call, in microseconds after the start of the run. If that fails, the start itself.
-fn timestamp(run_started: &str, at: u64) -> String {
+pub(crate) fn timestamp(run_started: &str, at: u64) -> String {
     let micros = i64::try_from(at).unwrap_or(i64::MAX);
     let moment = run_started
         .parse::<Timestamp>()

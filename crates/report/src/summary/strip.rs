@@ -3,7 +3,7 @@
 //! No mark needs its colour: passed is low, failed is high, timed out is broken, errored is hollow.
 
 use proctor_core::event::Outcome;
-use proctor_core::summary::AgentTrials;
+use proctor_core::summary::{AgentTrials, TrialSummary};
 
 /// The longest strip. The marks of more trials would not be counted by eye.
 const LONGEST: usize = 20;
@@ -16,7 +16,7 @@ pub(super) fn strip(trials: &AgentTrials, utf8: bool) -> Option<String> {
 
 /// A mark for each trial.
 pub(super) fn marks(trials: &AgentTrials, utf8: bool) -> String {
-    let outcomes = trials.trials.iter().map(|trial| trial.outcome());
+    let outcomes = trials.trials.iter().map(TrialSummary::outcome);
     outcomes.map(|outcome| mark(outcome, utf8)).collect()
 }
 

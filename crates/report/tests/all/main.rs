@@ -1,9 +1,12 @@
 //! Each renderer on one sample run, with text in it that means harm.
 
 mod conversation;
+mod csv;
 mod json;
 mod junit;
 mod markdown;
+mod mcpchecker;
+mod otlp;
 mod outside;
 mod sample;
 mod schema;

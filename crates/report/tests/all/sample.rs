@@ -61,7 +61,7 @@ impl Sample {
 
     pub(crate) fn written(write: impl FnOnce(&Path) -> Result<(), RecordError>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("run");
+        let path = folder.path().join("sample");
         write(&path).expect("a run");
         let run = RunReader::open(&path).expect("a run");
         let summary = Summary::of_run(&run).expect("a summary");

@@ -154,18 +154,14 @@ fn the_document_says_what_the_text_says() {
         (&flaky[0]["name"], &flaky[0]["outcomes"]),
         (&"list a folder".into(), &"....F".into())
     );
-    let causes = told["causes"].as_array().unwrap();
-    let trials: u64 = causes
-        .iter()
-        .filter_map(|cause| cause["count"].as_u64())
-        .sum();
+    let groups = told["causes"].as_array().unwrap();
+    let counts = groups.iter().filter_map(|group| group["count"].as_u64());
     let of = |key: &str| told["trials"][key].as_u64().unwrap();
-    assert_eq!(trials, of("failed") + of("timedOut") + of("errored"));
-    for cause in causes {
-        assert_eq!(
-            cause["trials"].as_array().map(Vec::len),
-            cause["count"].as_u64().map(|n| n as usize)
-        );
+    let failures = of("failed") + of("timedOut") + of("errored");
+    assert_eq!(counts.sum::<u64>(), failures);
+    for group in groups {
+        let trials = group["trials"].as_array().map(Vec::len);
+        assert_eq!(group["count"], trials.unwrap(), "{group}");
     }
     assert_eq!(
         told["coverage"][0]["listed"], false,

@@ -98,6 +98,11 @@ impl Engine {
             (Some(file), _) => Some(file.clone()),
             (None, RunKind::Suite) => Some(PathBuf::from(&planned.suite)),
             (None, RunKind::Evals) => None,
+            (None, RunKind::Imported) => {
+                return Err(EngineError::usage(
+                    "imported results have no suite: name an eval file with `--with`",
+                ));
+            }
         };
         let asked = PlannedOptions {
             judge: match &options.judge {

@@ -40,13 +40,14 @@ pub(super) fn run(args: &CheckArgs, file: &Path) -> anyhow::Result<Exit> {
         let exit = match run_once(args) {
             Ok(exit) => exit,
             // A mistake in a file is mended in that file, so watching goes on.
-            Err(error) => match error.downcast_ref() {
-                Some(ReportedExit(exit)) => *exit,
-                None => {
+            Err(error) => {
+                if let Some(ReportedExit(exit)) = error.downcast_ref() {
+                    *exit
+                } else {
                     output::error(&error, &known_secrets());
                     Exit::Usage
                 }
-            },
+            }
         };
         if exit == Exit::Interrupted || stops.try_recv().is_ok() {
             return Ok(Exit::Interrupted);

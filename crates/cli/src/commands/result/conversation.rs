@@ -9,19 +9,20 @@ use proctor_report::conversation::{self, ConversationOptions, TrialHeading};
 use proctor_report::terminal::TerminalStyle;
 
 use super::super::view;
-use super::run_folder;
+use super::source;
 use crate::args::{ViewArgs, ViewFormat};
 use crate::exit::Exit;
 use crate::output;
 use crate::pager::Pager;
 
 pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
-    let run = RunReader::open(&run_folder(&args.run)?)?;
+    let source = source::open(&args.run)?;
+    let run = source.run();
     let is_raw = args.raw || args.findings || args.output == ViewFormat::Json;
     if is_raw && args.names.is_empty() {
-        return view::run(&run, args, None);
+        return view::run(run, args, None);
     }
-    let mut trials = trial_names::load(&run)?;
+    let mut trials = trial_names::load(run)?;
     if let Some(text) = &args.trial {
         trials.retain(|trial| trial.contains(text));
         if trials.is_empty() {
@@ -38,15 +39,15 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
         };
     }
     if is_raw {
-        return view::run(&run, args, Some(&trials));
+        return view::run(run, args, Some(&trials));
     }
     if args.follow {
-        return follow::run(&run, trials, args.full);
+        return follow::run(run, trials, args.full);
     }
     if trials.is_empty() {
         output::message("the run has no trials; `--raw` shows its events\n")?;
     }
-    show(&run, &trials, args)
+    show(run, &trials, args)
 }
 
 fn show(run: &RunReader, trials: &[NamedTrial], args: &ViewArgs) -> anyhow::Result<Exit> {

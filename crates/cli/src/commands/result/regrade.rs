@@ -6,13 +6,13 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use proctor_core::regrade::GradedTrial;
 use proctor_report::regrade::{self, RegradeReport};
 use proctor_report::terminal::TerminalStyle;
 use proctor_run::engine::regrade::{JudgeOption, RegradeOptions, RegradeResult};
 
-use super::run_folder;
+use super::source;
 use crate::args::{OutputFormat, RegradeArgs};
 use crate::commands::attended::InteractiveHost;
 use crate::commands::stops::StopSignals;
@@ -27,8 +27,12 @@ const WIDTH: usize = 100;
 const SHOWN: usize = 100;
 
 pub(crate) fn run(args: &RegradeArgs) -> anyhow::Result<Exit> {
+    let source = source::open(&args.run)?;
+    if source.is_copy() && args.name.is_some() {
+        bail!("`--name` needs the folder of a run: grades are not written into a file");
+    }
     let options = RegradeOptions {
-        folder: run_folder(&args.run)?,
+        folder: source.run().folder().to_owned(),
         with: args.with.clone(),
         judge: match &args.judge {
             None => JudgeOption::Recorded,
@@ -38,7 +42,8 @@ pub(crate) fn run(args: &RegradeArgs) -> anyhow::Result<Exit> {
         source_roots: args.loading.source_roots(),
         mcp_config: args.loading.mcp_config_file.clone(),
         name: args.name.clone(),
-        write: !args.dry_run,
+        // A copy is removed at the end, and its grades with it.
+        write: !args.dry_run && !source.is_copy(),
     };
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&[]));

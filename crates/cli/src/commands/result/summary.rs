@@ -4,12 +4,11 @@ use std::env;
 
 use proctor_core::coverage::CoverageCounter;
 use proctor_core::gate::Gate;
-use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_report::sheet::SheetStyle;
 use proctor_report::summary::{RunSummary, document, render};
 
-use super::run_folder;
+use super::source;
 use crate::args::{OutputFormat, SummaryArgs};
 use crate::exit::Exit;
 use crate::output;
@@ -18,13 +17,14 @@ use crate::output;
 const WIDTH: usize = 100;
 
 pub(crate) fn run(args: &SummaryArgs) -> anyhow::Result<Exit> {
-    let run = RunReader::open(&run_folder(&args.run)?)?;
+    let source = source::open(&args.run)?;
+    let run = source.run();
     let mut counter = CoverageCounter::default();
-    let summary = Summary::observed(&run, |entry| counter.add(entry))?;
-    let coverage = counter.finish(&run, &summary.servers)?;
+    let summary = Summary::observed(run, |entry| counter.add(entry))?;
+    let coverage = counter.finish(run, &summary.servers)?;
     let gate = Gate::of(&summary);
     let shown = RunSummary {
-        folder: run.folder(),
+        folder: source.shown(),
         summary: &summary,
         gate: &gate,
         coverage: &coverage,

@@ -10,7 +10,7 @@ use proctor_core::event::{PlannedCase, PlannedEval, RunPlanned};
 use proctor_core::grades::GradedCase;
 use proctor_core::grading::CaseChecks;
 use proctor_core::regrade::CaseComparison;
-use proctor_core::suite::{self, Case, ShippedEvalSet, Step, Suite, digest, parts};
+use proctor_core::suite::{self, Case, Level, ShippedEvalSet, Step, Suite, digest, parts};
 
 use super::super::error::EngineError;
 
@@ -178,7 +178,7 @@ fn find<'a>(planned: &PlannedCase, plan: &RunPlanned, suite: &'a Suite) -> Optio
 /// The task sets that select a shipped eval.
 fn sets_of<'a>(eval: &PlannedEval, suite: &'a Suite) -> Vec<&'a ShippedEvalSet> {
     let is_meant = |set: &&ShippedEvalSet| {
-        let level = set.level.map(|level| level.word());
+        let level = set.level.map(Level::word);
         set.server == eval.server && level.is_none_or(|level| level == eval.level)
     };
     suite.shipped.iter().filter(is_meant).collect()

@@ -83,9 +83,9 @@ impl RegradeJudge {
             return unanswered("the step has no criterion");
         };
         let work = &recorded.folded.work;
-        let (prompt, answer) = match (whole(work.prompt.as_ref()), whole(work.answer.as_ref())) {
-            (Some(prompt), Some(answer)) => (prompt, answer),
-            _ => return unanswered("the prompt or the answer is too long to judge it again"),
+        let (prompt, answer) = (whole(work.prompt.as_ref()), whole(work.answer.as_ref()));
+        let (Some(prompt), Some(answer)) = (prompt, answer) else {
+            return unanswered("the prompt or the answer is too long to judge it again");
         };
         let reference = match reference(judgement, &prompt, &answer, &work.steps) {
             Ok(reference) => reference,

@@ -1,0 +1,123 @@
+//! `proctor result convert`: a run in the formats of other programs.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use proctor_core::gate::Gate;
+use proctor_core::hint::listed;
+use proctor_core::summary::Summary;
+use proctor_report::csv::{self, Table};
+use proctor_report::{Report, ReportError, junit, markdown, mcpchecker, otlp};
+
+use super::super::shown;
+use super::super::target::Target;
+use super::source;
+use crate::args::{ConvertArgs, ConvertFormat, CsvTable};
+use crate::exit::Exit;
+
+pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Exit> {
+    check(args)?;
+    let target = match (&args.out, is_folder(args)) {
+        (Some(path), false) => Some(Target::open(path)?),
+        _ => None,
+    };
+    let source = source::open(&args.run)?;
+    // Programs act on the result, so the index must match the trial files.
+    let summary = Summary::checked(source.run())?;
+    let gate = Gate::of(&summary);
+    let report = source.report(&summary, &gate);
+    match (&args.out, args.to) {
+        (Some(folder), ConvertFormat::Csv) if args.table.is_none() => tables(&report, folder)?,
+        _ => {
+            let agent = agent(args, &summary)?;
+            let render = |out: &mut dyn Write| render(&report, args, agent, out);
+            match target {
+                Some(target) => target.write(render)?,
+                None => to_stdout(render)?,
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Refuses flags that have no meaning together.
+fn check(args: &ConvertArgs) -> anyhow::Result<()> {
+    let is_csv = args.to == ConvertFormat::Csv;
+    if args.table.is_some() && !is_csv {
+        bail!("`--table` belongs to `--to csv`");
+    }
+    if args.agent.is_some() && args.to != ConvertFormat::Mcpchecker {
+        bail!("`--agent` belongs to `--to mcpchecker`");
+    }
+    if is_csv && args.table.is_none() && args.out.is_none() {
+        bail!("CSV has three tables: name a folder with `--out`, or one of them with `--table`");
+    }
+    Ok(())
+}
+
+/// Whether `--out` names a folder.
+fn is_folder(args: &ConvertArgs) -> bool {
+    args.to == ConvertFormat::Csv && args.table.is_none()
+}
+
+fn render(
+    report: &Report<'_>,
+    args: &ConvertArgs,
+    agent: usize,
+    out: &mut dyn Write,
+) -> Result<(), ReportError> {
+    match args.to {
+        ConvertFormat::Junit => junit::write(report, out),
+        ConvertFormat::Markdown => {
+            let text = markdown::render(report, markdown::COMMENT);
+            Ok(out.write_all(text.as_bytes())?)
+        }
+        ConvertFormat::Csv => {
+            let table = match args.table {
+                Some(CsvTable::Trials) | None => Table::Trials,
+                Some(CsvTable::Calls) => Table::Calls,
+                Some(CsvTable::Checks) => Table::Checks,
+            };
+            csv::write(report, table, out)
+        }
+        ConvertFormat::Json => shown::write_json(report, out),
+        ConvertFormat::Mcpchecker => mcpchecker::write(report, agent, out),
+        ConvertFormat::Otlp => otlp::write(report, out),
+    }
+}
+
+/// Writes all tables into a folder, each as a whole.
+fn tables(report: &Report<'_>, folder: &Path) -> anyhow::Result<()> {
+    let failed = || format!("can't create `{}`", folder.display());
+    fs::create_dir_all(folder).with_context(failed)?;
+    for table in Table::ALL {
+        let target = Target::open(&folder.join(format!("{}.csv", table.name())))?;
+        target.write(|out| csv::write(report, table, out))?;
+    }
+    Ok(())
+}
+
+fn to_stdout(render: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    render(&mut out).map_err(shown::flattened)?;
+    Ok(out.flush()?)
+}
+
+/// The index of the agent whose results are written.
+fn agent(args: &ConvertArgs, summary: &Summary) -> anyhow::Result<usize> {
+    let agents = &summary.plan.agents;
+    let names = || listed(agents.iter().map(|agent| agent.name.as_str()));
+    match &args.agent {
+        Some(name) => {
+            let found = agents.iter().position(|agent| agent.name == *name);
+            found.with_context(|| format!("agent `{name}` not found; the run has {}", names()))
+        }
+        None if agents.len() > 1 && args.to == ConvertFormat::Mcpchecker => bail!(
+            "a result file of mcpchecker holds one agent: choose with `--agent` one of {}",
+            names()
+        ),
+        None => Ok(0),
+    }
+}

@@ -1,0 +1,115 @@
+//! Opens the run that the user named, whatever holds it: a folder, a pack, or a result file.
+//!
+//! The main type is [`RunSource`]. A pack is unpacked, and a result file imported, into a private folder that
+//! lives as long as the source. So all commands read records, and nothing else.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use proctor_contain::scratch::{self, Scratch};
+use proctor_core::gate::Gate;
+use proctor_core::import;
+use proctor_core::pack::{self, PackLimits};
+use proctor_core::record::RunReader;
+use proctor_core::runs::{self, NamedRun};
+use proctor_core::summary::Summary;
+use proctor_report::Report;
+use proctor_run::engine::runs::RUNS;
+
+use super::super::known_secrets;
+
+/// A run that is open for reading.
+pub(in crate::commands) struct RunSource {
+    run: RunReader,
+    /// The path that reports show: a private folder means nothing to the user.
+    shown: PathBuf,
+    /// The folder of a copy, which is removed with the source.
+    scratch: Option<Scratch>,
+}
+
+impl RunSource {
+    pub(in crate::commands) fn run(&self) -> &RunReader {
+        &self.run
+    }
+
+    /// Whether the run is a temporary copy of a file.
+    pub(in crate::commands) fn is_copy(&self) -> bool {
+        self.scratch.is_some()
+    }
+
+    /// The path that reports show.
+    pub(in crate::commands) fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    /// The report of the run, which names the path that the user gave.
+    pub(in crate::commands) fn report<'a>(
+        &'a self,
+        summary: &'a Summary,
+        gate: &'a Gate,
+    ) -> Report<'a> {
+        let report = Report::new(&self.run, summary, gate);
+        Report {
+            folder: &self.shown,
+            // A copy can't be resumed.
+            resumable: report.resumable && !self.is_copy(),
+            ..report
+        }
+    }
+}
+
+/// Opens the run that the user named.
+pub(in crate::commands) fn open(run: &Path) -> anyhow::Result<RunSource> {
+    match runs::find(Path::new(RUNS), run)? {
+        NamedRun::Folder(folder) => Ok(RunSource {
+            run: RunReader::open(&folder)?,
+            shown: folder,
+            scratch: None,
+        }),
+        NamedRun::Pack(file) => copied(file, |file, folder| {
+            let input = File::open(file)?;
+            Ok(pack::unpack(
+                BufReader::new(input),
+                folder,
+                PackLimits::default(),
+            )?)
+        }),
+        NamedRun::ResultFile(file) => copied(file, |file, folder| {
+            import::import(file, folder, known_secrets())?;
+            Ok(None)
+        }),
+    }
+}
+
+/// A run that is copied from a file into a private folder. `copy` returns the run's name, if the file has it.
+fn copied(
+    file: PathBuf,
+    copy: impl FnOnce(&Path, &Path) -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<RunSource> {
+    scratch::sweep();
+    let scratch = Scratch::new().context("can't create a temporary folder")?;
+    let folder = scratch.folder("copy")?;
+    let name = copy(&file, &folder).with_context(|| format!("can't open `{}`", file.display()))?;
+    // Reports name a run by its folder. The scratch folder has files of its own.
+    let parent = scratch.folder("run")?;
+    let named = parent.join(name.unwrap_or_else(|| stem(&file)));
+    fs::rename(&folder, &named).context("can't name the temporary folder")?;
+    Ok(RunSource {
+        run: RunReader::open(&named)?,
+        shown: file,
+        scratch: Some(scratch),
+    })
+}
+
+/// The name of the run in a file that does not name it: that of the file without its extensions.
+fn stem(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let extensions = [".tar.gz", ".tgz", ".json"];
+    let stem = extensions.iter().find_map(|end| name.strip_suffix(end));
+    match stem.unwrap_or(&name) {
+        "" => "run".to_owned(),
+        stem => stem.to_owned(),
+    }
+}
