@@ -114,7 +114,11 @@ fn setting(report: &Report<'_>) -> Vec<String> {
             facts.push(code(&source));
         }
     }
-    facts.push(code(&summary.started.started));
+    let started = summary.started.started.parse::<jiff::Timestamp>();
+    facts.push(match started {
+        Ok(started) => started.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        Err(_) => code(&summary.started.started),
+    });
     facts
 }
 

@@ -253,18 +253,19 @@ impl Runner<'_> {
         let stem = spec.stem(&self.context.suite, &self.context.redactor);
         let outcome = (spec.attempt, ended.outcome);
         self.finished.ended.insert(stem, outcome);
-        let is_left = !self.running.is_empty() || self.waiting.iter().any(|b| !b.trials.is_empty());
-        if is_left && let Err(spent) = self.context.meter.check() {
-            self.stop_soon(spent.to_string());
-        }
-        if is_left && fail_fast && matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut) {
-            self.stop_soon("stopped after the first failure (`--fail-fast`)".to_owned());
-        }
+        let outcome = ended.outcome;
         let _ = self.progress.send(Progress::Ended {
             trial,
             ended,
             duration: began.elapsed(),
         });
+        let is_left = !self.running.is_empty() || self.waiting.iter().any(|b| !b.trials.is_empty());
+        if is_left && let Err(spent) = self.context.meter.check() {
+            self.stop_soon(spent.to_string());
+        }
+        if is_left && fail_fast && matches!(outcome, Outcome::Failed | Outcome::TimedOut) {
+            self.stop_soon("stopped after the first failure (`--fail-fast`)".to_owned());
+        }
     }
 
     fn interrupt(&mut self) {

@@ -136,7 +136,7 @@ pub(super) fn run_prepared(
         RunScreen::quiet()
     } else {
         let names = run.names();
-        RunScreen::start(Display::new(names, &redactor, flags.verbose, is_terminal))
+        RunScreen::start(Display::new(names, &redactor, flags, is_terminal))
     };
     let over = runtime.block_on(follow(&mut run, &mut screen, &mut heard, host));
     signals.come_to(RunStage::Ending);

@@ -54,9 +54,10 @@ fn a_step_named_like_an_assertion_does_not_hide_it() {
         .collect();
     assert_eq!(kinds, ["assertion", "step"]);
     let told = suite.check(&[]).run();
-    assert!(told.stdout.contains("toolsUsed: "), "{}", told.stdout);
+    let place = format!("toolsUsed ({}:1): ", suite.path("eval.yaml").display());
+    assert!(told.stdout.contains(&place), "{}", told.stdout);
     assert!(
-        !told.stdout.contains("toolsUsed (script)"),
+        !told.stdout.contains("toolsUsed (script"),
         "{}",
         told.stdout
     );

@@ -217,8 +217,9 @@ fn the_first_failure_ends_the_run_if_asked_to() {
     suite.task("quick", &json!({}));
     let seen = suite.check(&["--fail-fast"]).run();
     assert_eq!(seen.code, Some(1), "{}", seen.stderr);
-    let line = "\nstopping after the first failure (`--fail-fast`)\n";
-    assert!(seen.stderr.contains(line), "{}", seen.stderr);
+    let line = "stopping after the first failure (`--fail-fast`)";
+    let last = seen.stderr.lines().last();
+    assert_eq!(last, Some(line), "{}", seen.stderr);
     let exit = "\nExit      1: stopped after the first failure (`--fail-fast`)\n";
     assert!(seen.stdout.contains(exit), "{}", seen.stdout);
     assert_eq!(ends(&seen).len(), 1);

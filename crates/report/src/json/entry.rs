@@ -307,14 +307,18 @@ fn ours(
         "outcome": words::outcome(trial.outcome()),
     });
     if let (Some(result), Some(folded)) = (&trial.result, folded) {
-        for (key, value) in ended(result, folded) {
+        for (key, value) in ended(&case.case, result, folded) {
             out[key] = value;
         }
     }
     out
 }
 
-fn ended(result: &TrialResult, folded: &FoldedTrial) -> Vec<(&'static str, Value)> {
+fn ended(
+    case: &PlannedCase,
+    result: &TrialResult,
+    folded: &FoldedTrial,
+) -> Vec<(&'static str, Value)> {
     let work = &folded.work;
     let mut phases: BTreeMap<&str, Duration> = BTreeMap::new();
     for span in &work.phases {
@@ -322,7 +326,13 @@ fn ended(result: &TrialResult, folded: &FoldedTrial) -> Vec<(&'static str, Value
     }
     let phases = phases.into_iter();
     let phases: BTreeMap<&str, f64> = phases.map(|(name, took)| (name, millis(took))).collect();
-    let checks: Vec<Value> = work.checks.iter().map(check).collect();
+    let checks = work.checks.iter().map(|evaluated| {
+        let place = evaluated.id.as_ref().and_then(|id| case.place(id));
+        let mut out = check(evaluated);
+        out["place"] = json!(place.map(|place| json!({ "path": place.path, "line": place.line })));
+        out
+    });
+    let checks: Vec<Value> = checks.collect();
     vec![
         ("attempt", json!(result.attempt)),
         ("file", json!(result.file)),

@@ -14,6 +14,7 @@ use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use proctor_run::progress::Progress;
 
+use crate::args::{OutputFormat, RunArgs};
 use crate::commands::counted;
 use crate::output;
 
@@ -29,6 +30,8 @@ pub(super) struct Display {
     names: Vec<String>,
     redactor: Redactor,
     verbose: bool,
+    /// Whether lines say why a trial did not pass. A report for people says it anyway.
+    tells_why: bool,
     terminal: Option<Terminal>,
     done: usize,
     tally: BTreeMap<&'static str, usize>,
@@ -45,14 +48,15 @@ impl Display {
     pub(super) fn new(
         names: Vec<String>,
         redactor: &Redactor,
-        verbose: bool,
+        flags: &RunArgs,
         is_terminal: bool,
     ) -> Self {
         let terminal = is_terminal.then(|| Terminal::new(names.len()));
         Self {
             names,
             redactor: redactor.clone(),
-            verbose,
+            verbose: flags.verbose,
+            tells_why: flags.verbose || flags.output.output != OutputFormat::Text,
             terminal,
             done: 0,
             tally: BTreeMap::new(),
@@ -148,8 +152,7 @@ impl Display {
         }
         let (done, all) = (self.done, self.names.len());
         let took = duration::brief(took);
-        // The report says why; twice would be once too often.
-        let reason = ended.reason.as_deref().filter(|_| self.verbose);
+        let reason = ended.reason.as_deref().filter(|_| self.tells_why);
         let reason = reason.map_or(String::new(), |reason| format!(": {}", self.shown(reason)));
         let style = outcome_style(ended.outcome);
         let word = outcome_word(ended.outcome);
