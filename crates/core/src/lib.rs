@@ -7,6 +7,7 @@ pub mod asks;
 pub mod assignment;
 pub mod builtin_agent;
 pub mod check;
+pub mod compare;
 pub mod decision;
 pub mod decode;
 pub mod document;
