@@ -11,6 +11,7 @@
 
 mod facts;
 mod pairs;
+pub mod sentence;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -20,7 +21,7 @@ use crate::statistics::{
     Difference, PassCount, RegressionTest, Stratum, TARGET_DROP, cases_for_drop, runs_for_drop,
 };
 
-pub use self::facts::{Change, RunFacts, SpendingChange};
+pub use self::facts::{Change, RunFacts, SpendingChange, tally};
 pub use self::pairs::{CellPair, Pairing, UnpairedCase};
 pub use self::tools::{ToolChange, ToolChangeKind, ToolWeight, ToolsChange};
 
@@ -227,16 +228,21 @@ fn answer(
 /// How much more data would show a drop of [`TARGET_DROP`].
 fn more(strata: &[Stratum]) -> MoreData {
     let is_single = |stratum: &Stratum| stratum.base.counted == 1 && stratum.new.counted == 1;
-    let cases = strata.iter().all(is_single).then(|| {
-        let changed = strata.iter().filter(|s| s.base.passed != s.new.passed);
+    let runs = runs_for_drop(strata, TARGET_DROP);
+    // A base that passes too rarely can't drop so far, with any number of cases.
+    let cases = (runs.is_some() && strata.iter().all(is_single)).then(|| {
+        let count = |is_meant: fn(&Stratum) -> bool| strata.iter().filter(|s| is_meant(s)).count();
+        let worse = count(|stratum| stratum.new.passed < stratum.base.passed);
+        let better = count(|stratum| stratum.new.passed > stratum.base.passed);
+        // Outcomes that change both ways are noise, which comes on top of a drop.
         #[expect(clippy::cast_precision_loss, reason = "far fewer cases than 2^52")]
-        let share = changed.count() as f64 / strata.len() as f64;
-        let needed = cases_for_drop(share.max(TARGET_DROP), TARGET_DROP)?;
+        let noise = (2 * worse.min(better)) as f64 / strata.len() as f64;
+        let needed = cases_for_drop((TARGET_DROP + noise).min(1.0), TARGET_DROP)?;
         let there = u32::try_from(strata.len()).ok()?;
         Some(needed.saturating_sub(there).max(1))
     });
     MoreData {
         cases: cases.flatten(),
-        runs: runs_for_drop(strata, TARGET_DROP),
+        runs,
     }
 }

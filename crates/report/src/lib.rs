@@ -8,6 +8,7 @@
     reason = "a new variant must not pass by default"
 )]
 
+pub mod compare;
 pub mod conversation;
 pub mod evals;
 mod evidence;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::OutputArgs;
+use super::{DiffArgs, OutputArgs, VerifyArgs};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -15,6 +15,8 @@ pub(crate) enum ResultCommand {
     List(RunsArgs),
     Show(ShowArgs),
     View(ViewArgs),
+    Diff(DiffArgs),
+    Verify(VerifyArgs),
 }
 
 /// List the runs in `.proctor/runs`, newest first, with pass rate and gate.

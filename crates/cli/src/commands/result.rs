@@ -1,7 +1,9 @@
 //! `proctor result`: recorded runs, listed and shown.
 
 mod conversation;
+mod diff;
 mod list;
+mod verify;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +19,8 @@ pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
         ResultCommand::List(args) => list::run(args),
         ResultCommand::Show(args) => show::run(args),
         ResultCommand::View(args) => conversation::run(args),
+        ResultCommand::Diff(args) => diff::run(args),
+        ResultCommand::Verify(args) => verify::run(args),
     }
 }
 

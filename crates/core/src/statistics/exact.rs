@@ -1,7 +1,7 @@
 //! Exact conditional tests: Fisher's for one case, stratified by case for a suite, and Holm's
 //! correction over cases.
 //!
-//! With one trial of each case, the stratified test is McNemar's exact test.
+//! With one trial of each case, the stratified test is the exact sign test of pairs.
 
 use super::rate::PassCount;
 
