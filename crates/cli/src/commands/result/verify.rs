@@ -1,5 +1,6 @@
 //! `proctor result verify`: whether a recorded run meets its gates.
 
+use anyhow::bail;
 use proctor_core::event::{NotRunOutcome, PlannedGates};
 use proctor_core::gate::{CaseVerdict, Condition, Gate, check_rates, conditions};
 use proctor_core::hint::counted;
@@ -20,6 +21,15 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<Exit> {
     // An exit code depends on this, so the index must match the trial files.
     let summary = Summary::checked(&run)?;
     let options = gate_options(&args.gates)?;
+    // A run is never worse than itself, so a slip of the pen would always be green.
+    if let Some(base) = &options.no_regression
+        && base.canonicalize().ok() == run.folder().canonicalize().ok()
+    {
+        bail!(
+            "the base of `--no-regression` is the run itself: `{}`",
+            base.display()
+        );
+    }
     let is_given = !options.is_empty() || args.task.is_some() || args.assertion.is_some();
     let gates = if is_given {
         gates::planned(&options, &PlannedGates::default())?.map(|gates| *gates)
