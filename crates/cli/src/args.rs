@@ -32,7 +32,10 @@ pub(crate) use self::evals::{
 pub(crate) use self::gates::GateArgs;
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
-pub(crate) use self::result::{ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat};
+pub(crate) use self::result::{
+    CoverageArgs, FilterArgs, RegradeArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs,
+    SummaryArgs, ViewArgs, ViewFormat,
+};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -51,6 +54,19 @@ Start with `proctor init`, then `proctor check eval.yaml`."
 pub(crate) struct CliArguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    /// Colours in the output; `auto` obeys `NO_COLOR` and `CLICOLOR_FORCE`
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorArg,
+}
+
+/// When the output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// On a terminal that supports them
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,6 +85,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Model(ModelCommand),
     Schema(SchemaArgs),
+    Completions(CompletionsArgs),
     Init(InitArgs),
 }
 
@@ -177,6 +194,7 @@ impl PlanArgs {
             selection: Selection {
                 labels: self.label_selector.clone().unwrap_or_default(),
                 name: self.run.clone(),
+                ids: None,
             },
             runs: self.runs,
             limits: LimitFlags {
@@ -392,4 +410,22 @@ pub(crate) struct InitArgs {
     /// Folder to write to
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
+}
+
+/// Print the script for tab completion, which also completes the names of runs and trials.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  echo 'source <(proctor completions bash)' >> ~/.bashrc
+  echo 'source <(proctor completions zsh)' >> ~/.zshrc
+  proctor completions fish > ~/.config/fish/completions/proctor.fish")]
+pub(crate) struct CompletionsArgs {
+    /// Shell
+    pub(crate) shell: ShellName,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ShellName {
+    Bash,
+    Zsh,
+    Fish,
 }

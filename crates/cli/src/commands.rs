@@ -4,11 +4,13 @@ pub(crate) mod agents;
 mod attended;
 pub(crate) mod call;
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod evals;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod record;
+mod refused;
 pub(crate) mod result;
 pub(crate) mod schema;
 mod session;
@@ -24,12 +26,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 pub(crate) use proctor_core::hint::counted;
-use proctor_core::problem::Problems;
+use proctor_core::problem::{Problems, Severity};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
 use proctor_run::engine::{Engine, EngineError, PreparedRun};
 
 use self::attended::InteractiveHost;
+use self::refused::RefusedRun;
 use self::stops::StopSignals;
 use crate::args::OutputFormat;
 use crate::exit::{Exit, ReportedExit};
@@ -51,7 +54,7 @@ fn engine() -> anyhow::Result<Engine> {
     Ok(Engine::new(environment(), program).with_command(command.collect()))
 }
 
-/// Prepares a run until Ctrl-C. Fails with [`ReportedExit`] if the run does not start.
+/// Prepares a run until Ctrl-C. Fails with [`RefusedRun`] or [`ReportedExit`] if the run does not start.
 fn prepare_with(
     host: &InteractiveHost,
     format: OutputFormat,
@@ -69,8 +72,52 @@ fn prepare_with(
     runtime.shutdown_timeout(Duration::from_secs(5));
     match prepared? {
         Some(Ok(prepared)) => Ok(prepared),
-        Some(Err(error)) => Err(ReportedExit(host.refuse(error, Some(format))?).into()),
+        Some(Err(error)) => Err(refused(host, format, error)),
         None => Err(ReportedExit(Exit::Interrupted).into()),
+    }
+}
+
+/// Shows why a run does not start.
+fn refused(host: &InteractiveHost, format: OutputFormat, error: EngineError) -> anyhow::Error {
+    let mut message = host.redacted(&error.to_string());
+    let mut problems = Vec::new();
+    let mut is_documented = false;
+    match &error {
+        EngineError::InvalidFile {
+            file,
+            problems: found,
+        } => {
+            message = format!("{}: {}", file.display(), tally(found));
+            let mut errors = found.iter().filter(|p| p.severity == Severity::Error);
+            if let Some(first) = errors.next() {
+                let line = first.place.as_ref().map(|place| place.line);
+                let line = line.map_or(String::new(), |line| format!(" (line {line})"));
+                message.push_str(&format!("; first: {}{line}", first.message));
+            }
+            let found = found.iter().filter_map(|p| serde_json::to_value(p).ok());
+            problems.extend(found);
+        }
+        EngineError::NothingSelected(_) => is_documented = format == OutputFormat::Json,
+        EngineError::Usage(_)
+        | EngineError::Unusable { .. }
+        | EngineError::Missing(_)
+        | EngineError::NothingToRerun(_)
+        | EngineError::NoEvals { .. }
+        | EngineError::NoConsent { .. }
+        | EngineError::Refused
+        | EngineError::Changed(_)
+        | EngineError::Unreachable(_)
+        | EngineError::Record(_) => {}
+    }
+    match host.refuse(error, Some(format)) {
+        Ok(exit) => RefusedRun {
+            exit,
+            message,
+            problems,
+            is_documented,
+        }
+        .into(),
+        Err(error) => error,
     }
 }
 

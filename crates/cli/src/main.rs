@@ -2,9 +2,11 @@
 
 mod args;
 mod commands;
+mod completion;
 mod demo;
 mod exit;
 mod output;
+mod pager;
 mod snippet;
 mod threads;
 
@@ -42,6 +44,7 @@ fn main() -> std::process::ExitCode {
         }
         .into();
     }
+    completion::answer();
     match threads::main_thread(run) {
         Ok(exit) => exit,
         Err(error) => {
@@ -62,6 +65,7 @@ fn run() -> std::process::ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
+    output::set_colours(arguments.color);
     let done = match arguments.command {
         Command::Check(args) => commands::check::run(&args),
         Command::Validate(args) => commands::validate::run(&args),
@@ -78,6 +82,7 @@ fn run() -> std::process::ExitCode {
         Command::Evals(command) => commands::evals::run(&command),
         Command::Model(ModelCommand::Serve(args)) => commands::model::serve(&args),
         Command::Schema(args) => commands::schema::run(&args),
+        Command::Completions(args) => commands::completions::run(&args),
         Command::Init(args) => commands::init::run(&args),
     };
     match done {

@@ -1,15 +1,31 @@
 //! Writes to stdout and stderr. No other module prints.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use serde::Serialize;
 
+use crate::args::ColorArg;
+
+/// Sets whether stdout and stderr have colours. By default they have if they are terminals, `NO_COLOR` is not
+/// set and the terminal supports them, or if `CLICOLOR_FORCE` is set.
+pub(crate) fn set_colours(when: ColorArg) {
+    let choice = match when {
+        ColorArg::Auto => anstream::ColorChoice::Auto,
+        ColorArg::Always => anstream::ColorChoice::Always,
+        ColorArg::Never => anstream::ColorChoice::Never,
+    };
+    choice.write_global();
+}
+/// The width of text if stdout is not a terminal.
+const WIDTH: usize = 100;
+
 /// Writes a result to stdout.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(inert(text, in_ci()).as_bytes())?;
     out.flush()?;
     Ok(())
 }
@@ -18,7 +34,19 @@ pub(crate) fn result(text: &str) -> anyhow::Result<()> {
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
-    result(&proctor_core::json::spelled(&text))
+    result(&inert_json(&proctor_core::json::spelled(&text)))
+}
+
+/// JSON in which no string is a command to a CI service. It is the same value.
+pub(crate) fn inert_json(json: &str) -> String {
+    // In JSON, two number signs are always part of a string.
+    json.replace("##[", "#\\u0023[")
+}
+
+/// Writes commands to the CI service that runs this process.
+pub(crate) fn ci_commands(text: &str) {
+    // If stderr is closed, nobody reads the log.
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Writes a message to stderr. A closed stderr is not an error: there is no other place to report it.
@@ -27,6 +55,7 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     reason = "callers handle results and messages alike"
 )]
 pub(crate) fn message(text: &str) -> anyhow::Result<()> {
+    let text = inert(text, in_ci());
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
     Ok(())
 }
@@ -50,28 +79,48 @@ pub(crate) fn bug(what: &str, redactor: &Redactor) -> String {
 
 /// Escapes each line of a text from outside.
 pub(crate) fn printable_lines(text: &str) -> String {
-    let in_ci = ["GITHUB_ACTIONS", "TF_BUILD"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some());
-    lines(text, in_ci)
-}
-
-/// Escapes lines; in the log of a CI service, also lines that would be commands to it.
-fn lines(text: &str, in_ci: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let (line, end) = match line.strip_suffix('\n') {
             Some(line) => (line, "\n"),
             None => (line, ""),
         };
-        let start = line.trim_start();
-        if in_ci && (start.starts_with("::") || start.starts_with("##[")) {
-            out.push('\\');
-        }
         out.push_str(&printable(line.strip_suffix('\r').unwrap_or(line)));
         out.push_str(end);
     }
     out
+}
+
+/// The number of columns for text: of `COLUMNS`, of the terminal, or else 100.
+pub(crate) fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok();
+    let columns = columns.and_then(|columns| columns.trim().parse().ok());
+    columns.filter(|columns| *columns > 0).unwrap_or_else(|| {
+        terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into())
+    })
+}
+
+/// Whether the output goes to the log of a CI service that takes commands from it.
+fn in_ci() -> bool {
+    ["GITHUB_ACTIONS", "TF_BUILD"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some())
+}
+
+/// Breaks everything that would be a command to a CI service: `::` at the start of a line and, as GitHub
+/// takes it, `##[` anywhere.
+fn inert(text: &str, in_ci: bool) -> Cow<'_, str> {
+    if !in_ci || !(text.contains("::") || text.contains("##[")) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with("::") {
+            out.push('\\');
+        }
+        out.push_str(&line.replace("##[", "##\\["));
+    }
+    Cow::Owned(out)
 }
 
 /// Whether the reader of stdout closed the pipe.
@@ -99,14 +148,21 @@ mod tests {
 
     #[test]
     fn a_line_from_outside_is_no_command_to_a_ci_service() {
-        let text = "a\n::error::x\n  ##[section]y\r\n\x1b[1m";
+        let text = "a\n::error::x\n  ##[section]y\nz ##[error]z ##[x]\n \t::stop-commands::t";
+        assert_eq!(inert(text, false), text);
         assert_eq!(
-            lines(text, false),
-            "a\n::error::x\n  ##[section]y\n\\u{1b}[1m"
+            inert(text, true),
+            "a\n\\::error::x\n  ##\\[section]y\nz ##\\[error]z ##\\[x]\n\\ \t::stop-commands::t"
         );
-        assert_eq!(
-            lines(text, true),
-            "a\n\\::error::x\n\\  ##[section]y\n\\u{1b}[1m"
-        );
+        assert_eq!(printable_lines("a\r\n\x1b[1m"), "a\n\\u{1b}[1m");
+    }
+
+    #[test]
+    fn json_without_commands_is_the_same_value() {
+        let value = serde_json::json!({"a": "##[error]x ###[y]", "#": ["##["]});
+        let text = inert_json(&value.to_string());
+        assert!(!text.contains("##["), "{text}");
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, value);
     }
 }

@@ -45,7 +45,7 @@ pub(crate) use self::order::Order;
 use self::signals::GuardSignals;
 pub use self::signals::{piped as signal_pipe, take as take_signals};
 use self::watch::{GuardOutcome, Watch};
-use crate::ended::ProcessExit;
+use crate::exit::ProcessExit;
 use crate::os;
 
 /// The first argument that makes the binary run as a guard.

@@ -2,8 +2,8 @@
 //!
 //! This crate knows neither MCP nor models nor records. No other crate starts a process.
 
-pub mod ended;
 pub mod environment;
+pub mod exit;
 pub mod guard;
 pub mod os;
 pub mod process;

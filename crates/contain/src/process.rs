@@ -23,8 +23,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use self::lingering::LingeringProcess;
-pub use crate::ended::ProcessExit;
 use crate::environment::server_environment;
+pub use crate::exit::ProcessExit;
 use crate::guard::{KILL_LIMIT, Order};
 pub use crate::os::wait_for;
 use crate::program::{self, ProgramError};

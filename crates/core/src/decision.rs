@@ -185,7 +185,10 @@ fn of_call(unanswered: &UnansweredCall) -> TrialFailure {
             "the agent closed its connection to the server `{server}` before `{target}` was answered \
              ({waited})"
         ),
-        NoAnswer::TimedOut => failed(server, &format!("`{target}` got no answer within {waited}")),
+        NoAnswer::TimedOut => failed(
+            server,
+            &format!("`{target}` got no response within {waited}"),
+        ),
         cause @ (NoAnswer::ServerEnded(_)
         | NoAnswer::ServerClosed
         | NoAnswer::Status(_)

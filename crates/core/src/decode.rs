@@ -15,7 +15,8 @@ use crate::problem::{Code, Problem, Problems, Severity, SourceText, Span};
 mod values;
 
 pub use values::{
-    LooseText, NonEmpty, OptionalNonEmpty, PositiveInteger, RequiredKey, StrictKeys, Table,
+    KeySpans, LooseText, NonEmpty, OptionalNonEmpty, PositiveInteger, RequiredKey, StrictKeys,
+    Table,
 };
 
 /// The text that is being decoded, and the problems found in it.

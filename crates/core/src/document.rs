@@ -38,7 +38,6 @@ pub struct Node {
 pub enum NodeValue {
     /// Nothing, `~` or `null`.
     Null,
-    /// `true` or `false`.
     Bool(bool),
     /// A number, and the way it was written.
     Number(Number, String),

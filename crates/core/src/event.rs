@@ -27,8 +27,9 @@ pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, Time
 pub use self::context::SourceContext;
 pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};
 pub use self::planned::{
-    NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
-    PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, Surface,
+    CaseParts, CheckPlace, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
+    PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart,
+    Surface,
 };
 pub use self::unknown::UnknownEvent;
 pub use self::work::{
@@ -80,7 +81,6 @@ pub enum EventKind {
     ServerSeen(ServerSeen),
     /// The agent got its task.
     Prompted {
-        /// The prompt.
         text: Body,
     },
     /// The tools of the following model requests, as a JSON array.
@@ -201,7 +201,7 @@ pub struct RunEnded {
     pub changed_trials: BTreeSet<String>,
 }
 
-/// Identifies a trial.
+/// The case, agent and number of a trial, which identify it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialStarted {
@@ -297,7 +297,7 @@ pub enum WireKind {
     /// The stdin and stdout of a process.
     Stdio,
     Http,
-    /// The HTTP+SSE transport.
+    /// HTTP+SSE, the transport before streamable HTTP.
     Sse,
 }
 

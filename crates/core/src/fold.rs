@@ -12,13 +12,13 @@
 mod calls;
 mod conduct;
 mod findings;
-mod invented;
 mod pairing;
 mod refusal;
 #[cfg(test)]
 mod tests;
 mod text;
 mod turns;
+mod unknown_tools;
 mod work;
 
 use std::collections::HashMap;
@@ -78,6 +78,8 @@ pub struct FoldOptions {
     /// [`Payload::Omitted`](crate::transcript::Payload::Omitted), since parsed JSON takes many
     /// times its length.
     pub payload_bytes: u64,
+    /// Whether results are kept, or only arguments.
+    pub results: bool,
     /// How many bytes of each other text to keep: the prompt, the answer, the output of a step.
     /// Longer texts lose their middle.
     pub text_bytes: usize,
@@ -90,8 +92,20 @@ impl Default for FoldOptions {
         Self {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Person],
             payload_bytes: 64 * 1024 * 1024,
+            results: true,
             text_bytes: 64 * 1024,
             turns: false,
+        }
+    }
+}
+
+impl FoldOptions {
+    /// What checks read: the calls of the agent, whether it runs in Proctor's loop or by itself. A live
+    /// trial and a regrade fold with the same options, so that they see the same transcript.
+    pub fn for_checks() -> Self {
+        Self {
+            actors: vec![Actor::Agent, Actor::Loop],
+            ..Self::default()
         }
     }
 }
@@ -124,7 +138,7 @@ pub fn fold_trial(
 }
 
 /// A fold in progress.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fold {
     actors: Vec<Actor>,
     connections: HashMap<ConnectionId, ConnectionOpened>,
@@ -154,7 +168,7 @@ impl Fold {
             actors: options.actors,
             connections: HashMap::new(),
             pairing: Pairing::default(),
-            calls: CallFold::new(options.payload_bytes),
+            calls: CallFold::new(options.payload_bytes, options.results),
             findings: Findings::default(),
             conduct: ConductFold::default(),
             work: WorkFold::new(options.text_bytes),

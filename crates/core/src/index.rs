@@ -9,11 +9,11 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{EventKind, TrialEnded};
+use crate::event::{EventKind, TrialEnded, TrialStarted};
 use crate::fold::{Fold, FoldOptions};
 use crate::record::{
     EndedTrial, INDEX, PART, RecordError, RunReader, TrialBegan, TrialFile, TrialWriter,
@@ -80,60 +80,115 @@ pub fn add(ended: &EndedTrial) -> Result<(), RecordError> {
     }
 }
 
-/// The entries of all attempts of a run, by file name. Attempts without a matching entry are
-/// folded. Then the index is rewritten, unless another process writes the run.
+/// The entries of all attempts of a run, by file name. See [`each`].
 pub fn load(run: &RunReader, scrutiny: IndexScrutiny) -> Result<Vec<IndexEntry>, RecordError> {
-    let mut stored = StoredIndex::read(run);
-    let names = run.trial_names()?;
-    let mut entries = Vec::with_capacity(names.len());
-    let mut is_whole = stored.is_whole;
-    for file in names.iter().filter_map(|name| run.trial_file(name)) {
-        let (entry, was_stored) = entry(run, &file, &mut stored, scrutiny)?;
-        is_whole &= was_stored;
-        entries.push(entry);
-    }
-    is_whole &= stored.entries.is_empty();
-    if !is_whole && !stored.is_newer && !run.is_newer() {
-        // The index can be rebuilt at any time, even without permission to store it.
-        run.replace(INDEX, &text(&entries));
-    }
+    let mut entries = Vec::new();
+    each(run, scrutiny, |_, entry| entries.push(entry))?;
     Ok(entries)
+}
+
+/// Calls `take` with the entry of each attempt of a run, by file name. Only one entry is in memory at a time.
+///
+/// Attempts without a matching entry are folded. Then the index is rewritten, unless another process writes the run.
+pub fn each(
+    run: &RunReader,
+    scrutiny: IndexScrutiny,
+    mut take: impl FnMut(&TrialFile, IndexEntry),
+) -> Result<(), RecordError> {
+    let names = run.trial_names()?;
+    let mut stored = StoredIndex::read(run, &names);
+    let mut folded: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+    for (index, name) in names.iter().enumerate() {
+        let Some(file) = run.trial_file(name) else {
+            stored.forget(index);
+            continue;
+        };
+        let (entry, was_stored) = entry(run, &file, index, &mut stored, scrutiny)?;
+        if !was_stored {
+            folded.insert(index, line(&entry));
+        }
+        take(&file, entry);
+    }
+    let is_whole = stored.is_whole && folded.is_empty();
+    if !is_whole && !stored.is_newer && !run.is_newer() {
+        let mut text = Vec::new();
+        for index in 0..names.len() {
+            match folded.get(&index) {
+                Some(line) => text.extend_from_slice(line),
+                None => text.extend_from_slice(stored.bytes(index).unwrap_or_default()),
+            }
+            if !text.is_empty() && !text.ends_with(b"\n") {
+                text.push(b'\n');
+            }
+        }
+        // The index can be rebuilt at any time, even without permission to store it.
+        run.replace(INDEX, &text);
+    }
+    Ok(())
 }
 
 /// Like [`load`], for trials that have ended. Does not change the index.
 pub fn ended(run: &RunReader) -> Result<Vec<IndexEntry>, RecordError> {
-    let mut stored = StoredIndex::read(run);
     let names = run.trial_names()?;
-    let files = names.iter().filter_map(|name| run.trial_file(name));
-    let ended = files.filter(|file| file.ended);
-    ended
-        .map(|file| Ok(entry(run, &file, &mut stored, IndexScrutiny::Length)?.0))
-        .collect()
+    let mut stored = StoredIndex::read(run, &names);
+    let mut entries = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        if let Some(file) = run.trial_file(name).filter(|file| file.ended) {
+            entries.push(entry(run, &file, index, &mut stored, IndexScrutiny::Length)?.0);
+        }
+    }
+    Ok(entries)
+}
+
+/// Every attempt of a run, by file name, with the trial that it belongs to; `None` if its file does not say.
+///
+/// A file is opened only if the index has no entry of its length. Does not change the index.
+pub fn identities(run: &RunReader) -> Result<Vec<(TrialFile, Option<TrialStarted>)>, RecordError> {
+    let names = run.trial_names()?;
+    let mut stored = StoredIndex::read(run, &names);
+    let mut found = Vec::with_capacity(names.len());
+    for (index, name) in names.iter().enumerate() {
+        let Some(file) = run.trial_file(name) else {
+            continue;
+        };
+        let started = match stored.identity(index, name) {
+            Some(entry) if entry.run == run.started().started && entry.bytes == file.bytes()? => {
+                entry.into_trial()
+            }
+            Some(_) | None => first_event(run, &file)?,
+        };
+        found.push((file, started));
+    }
+    Ok(found)
+}
+
+fn first_event(run: &RunReader, file: &TrialFile) -> Result<Option<TrialStarted>, RecordError> {
+    let first = run.trial(file)?.next().transpose()?;
+    Ok(first.and_then(|event| match event.event {
+        EventKind::TrialStarted(started) => Some(started),
+        _ => None,
+    }))
 }
 
 /// The trials that have begun and not ended, according to the index. If no process writes the run,
 /// they are abandoned.
 pub fn under_way(run: &RunReader) -> Vec<TrialBegan> {
-    let stored = StoredIndex::read(run);
-    let over = stored.entries.keys();
-    let over: BTreeSet<&str> = over.map(|file| file.trim_end_matches(".part")).collect();
-    let began = stored.began.into_iter();
-    began
-        .filter(|began| !over.contains(began.file.as_str()))
-        .collect()
+    stored::under_way(run)
 }
 
 /// The entry of a file, and whether the index already holds it.
 fn entry(
     run: &RunReader,
     file: &TrialFile,
+    index: usize,
     stored: &mut StoredIndex,
     scrutiny: IndexScrutiny,
 ) -> Result<(IndexEntry, bool), RecordError> {
-    if let Some(entry) = stored.entries.remove(file.file_name())
-        && fits(&entry, run, file, scrutiny)?
-    {
-        return Ok((entry, true));
+    if let Some(entry) = stored.entry(index, file.file_name()) {
+        if fits(&entry, run, file, scrutiny)? {
+            return Ok((entry, true));
+        }
+        stored.forget(index);
     }
     Ok((entry_of(run, file)?, false))
 }
@@ -191,19 +246,14 @@ fn entry_of(run: &RunReader, file: &TrialFile) -> Result<IndexEntry, RecordError
     })
 }
 
-fn text(entries: &[IndexEntry]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for entry in entries {
-        let boxed = Box::new(entry.clone());
-        let line = if entry.file.ends_with(PART) {
-            IndexLine::Left(boxed)
-        } else {
-            IndexLine::Ended(boxed)
-        };
-        // An entry holds only texts and numbers, which always serialize.
-        if serde_json::to_writer(&mut text, &line).is_ok() {
-            text.push(b'\n');
-        }
-    }
-    text
+/// The line of an entry.
+fn line(entry: &IndexEntry) -> Vec<u8> {
+    let boxed = Box::new(entry.clone());
+    let line = if entry.file.ends_with(PART) {
+        IndexLine::Left(boxed)
+    } else {
+        IndexLine::Ended(boxed)
+    };
+    // An entry holds only texts and numbers, which always serialize.
+    serde_json::to_vec(&line).unwrap_or_default()
 }

@@ -5,7 +5,7 @@
 
 mod decimal;
 mod decode;
-mod repeated;
+mod duplicate_keys;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ use serde_json::{Number, Value};
 
 use self::decimal::Decimal;
 pub use self::decode::{decode, has_lone_surrogate, spelled};
-pub use self::repeated::repeats_a_key;
+pub use self::duplicate_keys::repeats_a_key;
 
 /// The maximum number of characters of a value in a message.
 const BRIEF_CHARS: usize = 120;

@@ -2,7 +2,7 @@
 //!
 //! Its main type is [`Plan`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::pattern::Pattern;
 use crate::suite::{Case, LimitFlags, Limits, Suite};
@@ -21,6 +21,8 @@ pub struct PlanOptions {
 pub struct Selection {
     pub labels: LabelSelector,
     pub name: Option<Pattern>,
+    /// Only the cases with these ids, if set.
+    pub ids: Option<BTreeSet<String>>,
 }
 
 /// Labels that a case must have: one of the values of every key.
@@ -64,6 +66,7 @@ impl Selection {
                 .name
                 .as_ref()
                 .is_none_or(|pattern| pattern.is_match(&case.name))
+            && self.ids.as_ref().is_none_or(|ids| ids.contains(&case.id.0))
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `blobs/<sha256>` | bodies that are too large for a line |
 //! | `index.jsonl` | a line for each trial that began, and one for each that ended; derived, may be deleted |
 //! | `summary.json` | the results of the run, in short; derived, may be deleted |
+//! | `grades/<name>.jsonl` | the results of a regrade; written afterwards, beside the record |
 //! | `lock` | locked by the only writer |
 //!
 //! Main types: [`RunWriter`], [`TrialWriter`], [`RunReader`]. All events are redacted before they
@@ -21,7 +22,7 @@ mod log;
 mod name;
 mod queue;
 mod reader;
-mod shared;
+mod state;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -58,6 +59,7 @@ const TRIALS: &str = "trials";
 const BLOBS: &str = "blobs";
 pub(crate) const INDEX: &str = "index.jsonl";
 pub(crate) const SUMMARY: &str = "summary.json";
+pub(crate) const GRADES: &str = "grades";
 const LOCK: &str = "lock";
 const ENDED: &str = ".jsonl";
 pub(crate) const PART: &str = ".jsonl.part";

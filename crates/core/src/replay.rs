@@ -47,7 +47,7 @@ struct Track {
     used: usize,
 }
 
-/// A recorded reply.
+/// A reply that can be replayed for the same request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedReply {
     /// The digest of the request that it answered.
@@ -174,7 +174,6 @@ impl Cassette {
     }
 }
 
-/// A recorded request.
 struct RecordedRequest {
     purpose: Purpose,
     results: usize,

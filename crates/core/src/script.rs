@@ -96,13 +96,13 @@ pub struct ScriptOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderFault {
     RateLimited {
-        /// The `Retry-After` value.
+        /// The wait that the provider requests with `Retry-After`.
         retry_after: Option<Duration>,
         detail: String,
     },
     /// The provider is unavailable.
     Unavailable {
-        /// The `Retry-After` value.
+        /// The wait that the provider requests with `Retry-After`.
         retry_after: Option<Duration>,
         detail: String,
     },

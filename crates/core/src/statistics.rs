@@ -21,7 +21,7 @@ pub use self::agreement::{Agreement, Kappa};
 pub use self::difference::{Difference, DifferenceMethod};
 pub use self::exact::{ExactTest, Stratum, fisher, holm, stratified};
 pub use self::interval::{
-    Interval, clopper_pearson, clopper_pearson_lower, clopper_pearson_upper, stable_failure_bound,
+    Interval, clopper_pearson, clopper_pearson_lower, clopper_pearson_upper, failures_allowed,
     wilson, wilson_lower,
 };
 pub use self::pass_k::{mean_pass_hat, pass_at, pass_hat};

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use self::template::Template;
 use crate::check::Check;
-use crate::event::{PlannedGates, TaskSetConfig};
+use crate::event::{CheckPlace, PlannedGates, TaskSetConfig};
 
 pub mod agent;
 pub mod agent_environment;
@@ -42,7 +42,7 @@ pub mod template;
 mod variables;
 
 pub use agent::Agent;
-pub use digest::{agent_settings, digest, server_settings, surroundings};
+pub use digest::{agent_settings, checks, digest, parts, server_settings, surroundings};
 pub use eval_file::{Isolation, Level, PassRule};
 pub use limits::{LimitFlags, Limits};
 pub use load::{Inputs, LoadedFile, load, load_agent, load_agent_file, load_any, load_script};
@@ -107,7 +107,9 @@ pub struct Case {
     pub cleanup: Vec<Step>,
     /// The checks on the transcript. All cases of a task set share them.
     pub checks: Vec<Arc<Check>>,
-    /// The pass rule.
+    /// Where the checks and verify steps are written.
+    pub places: Vec<CheckPlace>,
+    /// How many trials must pass. By default all.
     pub pass: Option<PassRule>,
     /// Requirements that the suite does not meet. A case with any can't run.
     pub unmet: Vec<String>,
@@ -138,6 +140,7 @@ impl Case {
             verify: Vec::new(),
             cleanup: Vec::new(),
             checks: Vec::new(),
+            places: Vec::new(),
             pass: None,
             unmet: Vec::new(),
             shipped: Some(Arc::new(shipped)),
@@ -233,6 +236,8 @@ pub struct ShippedEvalSet {
     pub level: Option<Level>,
     /// Additional checks on the transcript.
     pub checks: Vec<Arc<Check>>,
+    /// Where the checks are written.
+    pub places: Vec<CheckPlace>,
     /// The pass rule of each case.
     pub pass: Option<PassRule>,
 }

@@ -4,6 +4,7 @@
 //! and holds no transcripts: its size depends only on the number of trials.
 
 mod agents;
+mod part;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -19,12 +20,13 @@ use crate::event::{
     RunConfig, RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, WireKind,
 };
 use crate::fold::ModelActivity;
-use crate::index::{self, IndexEntry, IndexScrutiny};
+use crate::index::{self, Attempt, IndexEntry, IndexScrutiny};
 use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
 use crate::record::{RecordError, RunReader};
 use crate::statistics::{PassCount, Rate};
 
 pub use self::agents::AgentSummary;
+pub use self::part::TrialFilter;
 pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
 pub use crate::index::{FindingCounts, FoundKind};
 
@@ -92,6 +94,8 @@ pub struct AgentTrials {
     pub agent: String,
     /// One per repeat, in order.
     pub trials: Vec<TrialSummary>,
+    /// The trials that a [`TrialFilter`] left out. They still count for the pass rule of the case.
+    pub left_out: TrialCounts,
 }
 
 /// The number of trials per outcome.
@@ -132,7 +136,12 @@ impl Counts {
 impl AgentTrials {
     /// The number of trials that passed, did not pass, and have no verdict.
     pub fn standing(&self) -> TrialCounts {
-        TrialCounts::of(self.trials.iter().map(TrialSummary::outcome))
+        let shown = TrialCounts::of(self.trials.iter().map(TrialSummary::outcome));
+        TrialCounts {
+            passed: shown.passed + self.left_out.passed,
+            not_passed: shown.not_passed + self.left_out.not_passed,
+            open: shown.open + self.left_out.open,
+        }
     }
 
     /// Whether the case meets its pass rule.
@@ -154,21 +163,47 @@ impl Summary {
         Self::with(run, IndexScrutiny::Digest)
     }
 
+    /// Like [`Summary::of_run`], and shows each entry of the index to `observe`, so that a large index is read once.
+    pub fn observed(
+        run: &RunReader,
+        observe: impl FnMut(&IndexEntry),
+    ) -> Result<Self, RecordError> {
+        Self::read(run, IndexScrutiny::Length, observe)
+    }
+
+    /// The plan of a run without any results, and everything else that `run.jsonl` tells.
+    pub fn planned(run: &RunReader) -> Result<Self, RecordError> {
+        Self::of_events(run)
+    }
+
     fn with(run: &RunReader, scrutiny: IndexScrutiny) -> Result<Self, RecordError> {
+        Self::read(run, scrutiny, |_| {})
+    }
+
+    fn read(
+        run: &RunReader,
+        scrutiny: IndexScrutiny,
+        mut observe: impl FnMut(&IndexEntry),
+    ) -> Result<Self, RecordError> {
         let mut summary = Self::of_events(run)?;
         let slots = summary.slots();
-        for entry in index::load(run, scrutiny)? {
-            let number = run.trial_file(&entry.file).map_or(0, |file| file.attempt);
-            summary.take(entry, number, &slots);
-        }
+        index::each(run, scrutiny, |file, entry| {
+            observe(&entry);
+            summary.take(entry, file.attempt, &slots);
+        })?;
         Ok(summary)
     }
 
-    /// Each case with its trials by each agent, in the order of the plan.
+    /// Each case with its trials by each agent, in the order of the plan. A cell without any trials is included,
+    /// unless a filter left them out.
     pub fn cells(&self) -> impl Iterator<Item = (&CaseSummary, &AgentTrials)> {
-        self.cases
-            .iter()
-            .flat_map(|case| case.agents.iter().map(move |trials| (case, trials)))
+        let is_shown = |trials: &&AgentTrials| {
+            !trials.trials.is_empty() || trials.left_out == TrialCounts::default()
+        };
+        self.cases.iter().flat_map(move |case| {
+            let agents = case.agents.iter().filter(is_shown);
+            agents.map(move |trials| (case, trials))
+        })
     }
 
     /// Every planned trial, with its case and agent.
@@ -294,35 +329,49 @@ impl Summary {
     /// Adds an attempt at a trial, with its number.
     fn take(&mut self, entry: IndexEntry, number: u32, slots: &Slots) {
         let IndexEntry { file, attempt, .. } = entry;
-        self.duration = self.duration.max(attempt.last_at());
-        self.unknown_events += attempt.unknown_events;
-        self.agent.add(&attempt.agent);
-        self.judge.add(&attempt.judge);
+        self.add_totals(&attempt);
         let result = TrialResult::of(&file, number, &attempt);
-        self.transports.extend(attempt.transports);
-        for (server, kinds) in attempt.findings {
-            let all = self.findings.entry(server).or_default();
-            for (kind, found) in kinds {
-                all.entry(kind).or_default().add(found);
-            }
-        }
         // A record that was truncated before it named its trial.
         let Some(started) = attempt.trial else {
             return;
         };
-        let agent = match (started.agent, self.plan.agents.as_slice()) {
-            (Some(agent), _) => agent,
-            (None, [only]) => only.name.clone(),
-            (None, _) => String::new(),
-        };
+        let agent = self.agent_of(started.agent);
         let slot = slots.get(&(started.case, agent)).and_then(|(case, agent)| {
             let trials = &mut self.cases[*case].agents[*agent].trials;
-            let index = usize::try_from(started.repeat).ok()?.checked_sub(1)?;
-            trials.get_mut(index)
+            let index = trials.binary_search_by_key(&started.repeat, |trial| trial.repeat);
+            trials.get_mut(index.ok()?)
         });
         match slot {
             Some(trial) => trial.take(started.attempt, result),
             None => self.unplanned += 1,
+        }
+    }
+
+    /// Adds what an attempt used and what was found in it.
+    fn add_totals(&mut self, attempt: &Attempt) {
+        self.duration = self.duration.max(attempt.last_at());
+        self.unknown_events += attempt.unknown_events;
+        self.agent.add(&attempt.agent);
+        self.judge.add(&attempt.judge);
+        for (server, transport) in &attempt.transports {
+            if self.transports.get(server) != Some(transport) {
+                self.transports.insert(server.clone(), *transport);
+            }
+        }
+        for (server, kinds) in &attempt.findings {
+            let all = self.findings.entry(server.clone()).or_default();
+            for (kind, found) in kinds {
+                all.entry(*kind).or_default().add(found.clone());
+            }
+        }
+    }
+
+    /// The agent of a trial: the one that its record names, or the only one of the plan.
+    fn agent_of(&self, named: Option<String>) -> String {
+        match (named, self.plan.agents.as_slice()) {
+            (Some(agent), _) => agent,
+            (None, [only]) => only.name.clone(),
+            (None, _) => String::new(),
         }
     }
 }
@@ -339,6 +388,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
                 .map(|agent| AgentTrials {
                     agent: agent.name.clone(),
                     trials: (1..=case.runs).map(TrialSummary::not_run).collect(),
+                    left_out: TrialCounts::default(),
                 })
                 .collect(),
             case,

@@ -65,7 +65,7 @@ pub enum CallKind {
 impl CallKind {
     pub const ALL: [Self; 3] = [Self::Tool, Self::Resource, Self::Prompt];
 
-    /// The JSON-RPC method.
+    /// The JSON-RPC method of the request.
     pub fn method(self) -> &'static str {
         match self {
             Self::Tool => "tools/call",
@@ -105,11 +105,11 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallRequest {
-    /// `tools/call`.
+    /// A request with the method `tools/call`.
     Tool { name: String, arguments: Payload },
-    /// `resources/read`.
+    /// A request with the method `resources/read`.
     Resource { uri: String },
-    /// `prompts/get`.
+    /// A request with the method `prompts/get`.
     Prompt { name: String, arguments: Payload },
 }
 
@@ -138,7 +138,7 @@ pub enum Payload {
     Value(Value),
     /// Truncated in the record, so its content is unknown.
     Cut {
-        /// The original length.
+        /// The length before it was truncated.
         bytes: u64,
     },
     /// In the record, but not read: together with the calls before, it exceeds the size limit.

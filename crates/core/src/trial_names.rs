@@ -1,6 +1,6 @@
 //! The trials of a run by the names that reports print: `case`, `case 4`, `agent/case 4`.
 //!
-//! Main functions: [`load`] and [`select`].
+//! Main functions: [`load`] and [`select`]. Names come from the index, so no trial is opened for its name.
 
 #[cfg(test)]
 mod tests;
@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use crate::event::{EventKind, PlannedCase, TrialStarted};
 use crate::hint::nearest;
+use crate::index;
 use crate::record::{RecordError, RunReader, TrialFile};
 
 /// One attempt at a trial, with its name.
@@ -94,12 +95,7 @@ pub fn load(run: &RunReader) -> Result<Vec<NamedTrial>, RecordError> {
         }
     }
     let mut trials = Vec::new();
-    for file in run.trials()? {
-        let first = run.trial(&file)?.next().transpose()?;
-        let started = match first.map(|event| event.event) {
-            Some(EventKind::TrialStarted(started)) => Some(started),
-            _ => None,
-        };
+    for (file, started) in index::identities(run)? {
         trials.push(NamedTrial::new(file, started, &plan));
     }
     trials.sort_by(|a, b| {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use proctor_core::builtin_agent::{BuiltinAgent, Protocol};
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_core::provider::Provider;
 
 /// The words that name one of a kind in source text.
@@ -20,9 +20,6 @@ fn contributing_lists_the_files_that_a_new_agent_touches() {
             format!("BuiltinAgent::{variant}"),
             format!("Cli::{variant}"),
         ];
-        if agent.protocol() == Protocol::Acp {
-            words.push(format!("Dialect::{}", variant.trim_end_matches("Acp")));
-        }
         // A word that is a provider's too says nothing of agents.
         if Provider::parse(agent.name()).is_none() {
             words.push(format!("\"{agent}\""));

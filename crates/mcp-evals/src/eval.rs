@@ -25,7 +25,7 @@ pub struct Eval {
     pub grading_type: GradingType,
     /// The input. Its type is the eval's level.
     pub input: Input,
-    /// The expected outcome.
+    /// What must be true of the outcome for the eval to pass.
     pub expected: Expected,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,

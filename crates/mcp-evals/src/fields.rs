@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 pub struct ShapeFault {
     /// The place, as a JSON pointer from the eval: `/input/messages/0/role`. Empty for the eval itself.
     pub path: String,
-    /// The message.
+    /// The fault in words, for people.
     pub text: String,
 }
 

@@ -35,7 +35,7 @@ pub struct InvocationInput {
 pub struct ExecutionInput {
     /// The tool to call.
     pub tool_name: String,
-    /// The exact arguments.
+    /// The arguments of the call, sent exactly as written.
     pub arguments: Map<String, Value>,
     /// Fields that this crate does not know.
     pub extra: Map<String, Value>,

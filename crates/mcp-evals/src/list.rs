@@ -119,7 +119,7 @@ pub enum ListedEval {
 /// An item that does not have the shape of an eval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MalformedEval {
-    /// The item, unchanged.
+    /// The item as the server sent it.
     pub value: Value,
     /// All faults in its shape.
     pub faults: Vec<ShapeFault>,

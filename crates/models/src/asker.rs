@@ -41,7 +41,7 @@ pub enum AskError {
     /// The run's budget is spent.
     #[error("{0}")]
     Budget(String),
-    /// All attempts failed.
+    /// The last attempt failed, or a retry would not help.
     #[error("{error}{}", if *.attempts > 1 { format!(" ({attempts} attempts)") } else { String::new() })]
     Model {
         error: ModelError,

@@ -38,11 +38,11 @@ pub(super) struct ModelEndpoint {
 
 /// How a key is sent.
 pub(super) enum KeyHeader {
-    /// `authorization: Bearer KEY`.
+    /// Sends the key as `authorization: Bearer KEY`.
     Bearer,
-    /// `x-api-key: KEY`.
+    /// Sends the key as `x-api-key: KEY`.
     Plain,
-    /// `x-goog-api-key: KEY`.
+    /// Sends the key as `x-goog-api-key: KEY`.
     Google,
 }
 

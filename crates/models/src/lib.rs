@@ -52,7 +52,7 @@ pub use self::wire::WireFormat;
 /// An LLM behind an API, or a script.
 #[derive(Debug)]
 pub enum Model {
-    /// A scripted model.
+    /// Rules from a file instead of an LLM.
     Scripted(ScriptedModel),
     /// OpenAI's Chat Completions, and every compatible endpoint.
     OpenAi(Box<OpenAi>),

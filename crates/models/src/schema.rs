@@ -25,7 +25,7 @@ pub(super) struct ProviderToolSchema {
     pub(super) schema: Value,
 }
 
-/// Adapts a tool.
+/// Adapts a tool: schemas of servers use keywords that some providers refuse.
 pub(super) fn fit(tool: &Tool) -> ProviderToolSchema {
     let mut taken = Map::new();
     let mut schema = match &tool.schema {

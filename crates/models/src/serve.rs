@@ -4,9 +4,9 @@
 //! no conversation: each request holds its whole history, so concurrent conversations and side
 //! calls don't affect each other.
 
-mod about;
 mod answer;
 mod fault;
+mod metadata;
 mod route;
 mod sample;
 mod visible;
@@ -21,8 +21,8 @@ use proctor_core::model::{ModelRequest, Reply, Usage};
 use proctor_core::script::Script;
 use serde_json::Value;
 
-pub(super) use self::about::refusal;
 use self::answer::ReplyBuilder;
+pub(super) use self::metadata::refusal;
 pub(super) use self::route::{ApiRoute, CompletionRoute};
 use super::wire::WireFormat;
 use proctor_wire::proxy::door::refuse_page;
@@ -125,18 +125,18 @@ impl ModelServerState {
         let (answer, mut served) = match route {
             ApiRoute::Ask(ask) => match read(request).await {
                 Ok(body) => self.answering().ask(&ask, &body).await,
-                Err(why) => about::refuse(about::served(ask.format), why),
+                Err(why) => metadata::refuse(metadata::served(ask.format), why),
             },
             ApiRoute::Count(format) => match read(request).await {
-                Ok(body) => about::count(format, &body),
-                Err(why) => about::refuse(about::served(format), why),
+                Ok(body) => metadata::count(format, &body),
+                Err(why) => metadata::refuse(metadata::served(format), why),
             },
-            ApiRoute::Models(format) => about::models(format),
-            ApiRoute::Model(format, id) => about::model(format, &id),
-            ApiRoute::Greeting => about::greet(self.script.path()),
+            ApiRoute::Models(format) => metadata::models(format),
+            ApiRoute::Model(format, id) => metadata::model(format, &id),
+            ApiRoute::Greeting => metadata::greet(self.script.path()),
             ApiRoute::Unknown(format) => {
                 let why = format!("unknown path: `{} {path}`", request.method());
-                about::unknown(format, why)
+                metadata::unknown(format, why)
             }
         };
         served.path = path;

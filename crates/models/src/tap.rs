@@ -5,8 +5,8 @@
 //! token usage and enforces limits. If the provider is unavailable, it ends the trial instead of
 //! waiting for long.
 
-mod ending;
-mod listening;
+mod body;
+mod limits;
 mod provider;
 #[cfg(test)]
 mod tests;
@@ -24,9 +24,9 @@ use proctor_core::model::ModelRequest as Question;
 use proctor_core::replay::{RecordedReply, outline};
 use serde_json::Value;
 
-pub use self::ending::TapEnd;
-use self::ending::TapLimits;
-use self::listening::TappedBody;
+use self::body::TappedBody;
+pub use self::limits::TapEnd;
+use self::limits::TapLimits;
 pub use self::provider::TapProvider;
 use super::replay::Replay;
 use super::serve::{ApiRoute, CompletionRoute, refusal};

@@ -5,6 +5,7 @@
 
 mod calls;
 mod checks;
+mod follow;
 mod screen;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use proctor_core::hint::listed;
 use proctor_core::transcript::{Call, CallRequest};
 use proctor_core::verdict::Verdict;
 
+pub use self::follow::Follower;
 use self::screen::Screen;
 use crate::terminal::TerminalStyle;
 use crate::words;
@@ -46,6 +48,21 @@ pub struct TrialHeading {
     /// The number of trials that were planned for the case and the agent.
     pub runs: u32,
     pub attempt: u32,
+}
+
+impl TrialHeading {
+    /// The agent, and the number of the trial if there are several.
+    fn facts(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        facts.extend(self.agent.as_ref().map(|agent| format!("agent {agent}")));
+        if self.runs > 1 {
+            facts.push(format!("trial {} of {}", self.repeat, self.runs));
+        }
+        if self.attempt > 1 {
+            facts.push(format!("attempt {}", self.attempt));
+        }
+        facts
+    }
 }
 
 impl ConversationOptions {
@@ -81,11 +98,14 @@ pub fn render(
     conversation.timeline(&mut screen);
     conversation.end(&mut screen);
     checks::render(&mut screen, folded);
-    conversation.steps(&mut screen, |phase| {
-        !matches!(phase, Phase::Setup | Phase::Grade)
-    });
+    conversation.steps(&mut screen, not_graded);
     conversation.findings(&mut screen);
     screen.into_text()
+}
+
+/// Whether the steps of a phase are shown after the checks. Those that grade are checks.
+fn not_graded(phase: Phase) -> bool {
+    !matches!(phase, Phase::Setup | Phase::Grade)
 }
 
 /// The checks that each call decides, by the number of the call.
@@ -125,6 +145,16 @@ impl Item<'_> {
 }
 
 impl Conversation<'_> {
+    /// The title of a trial that goes on.
+    fn title(screen: &mut Screen, label: &str, heading: &TrialHeading) {
+        let facts = heading.facts().join(", ");
+        let text = match facts.as_str() {
+            "" => heading.case.clone(),
+            facts => format!("{}  ({facts})", heading.case),
+        };
+        screen.title(label, DOUBTFUL, &text);
+    }
+
     fn head(&self, screen: &mut Screen, heading: &TrialHeading) {
         let work = &self.folded.work;
         let (label, style) = match work.ended.as_ref().map(|ended| ended.outcome) {
@@ -135,14 +165,7 @@ impl Conversation<'_> {
             Some(Outcome::Cancelled) => ("CANCELLED", DOUBTFUL),
             None => ("UNFINISHED", DOUBTFUL),
         };
-        let mut facts = Vec::new();
-        facts.extend(heading.agent.as_ref().map(|agent| format!("agent {agent}")));
-        if heading.runs > 1 {
-            facts.push(format!("trial {} of {}", heading.repeat, heading.runs));
-        }
-        if heading.attempt > 1 {
-            facts.push(format!("attempt {}", heading.attempt));
-        }
+        let mut facts = heading.facts();
         let blame = work.ended.as_ref().and_then(|ended| ended.blame);
         facts.extend(blame.map(|blame| format!("blame: {}", words::blame(blame))));
         facts.push(duration::brief(work.duration));
@@ -173,7 +196,8 @@ impl Conversation<'_> {
         }
     }
 
-    fn timeline(&self, screen: &mut Screen) {
+    /// Turns, calls and claims of the agent, in the order of the record.
+    fn items(&self) -> Vec<Item<'_>> {
         let folded = self.folded;
         let mut items: Vec<Item> = Vec::new();
         items.extend(folded.turns.iter().map(Item::Turn));
@@ -183,12 +207,21 @@ impl Conversation<'_> {
         let claims = claims.iter().filter(|(_, claim)| self.adds(claim));
         items.extend(claims.map(|(seq, claim)| Item::Claim(*seq, claim)));
         items.sort_by_key(Item::seq);
+        items
+    }
+
+    fn item(&self, screen: &mut Screen, item: &Item<'_>) {
+        match item {
+            Item::Turn(turn) => self.turn(screen, turn),
+            Item::Call(call) => self.call(screen, call),
+            Item::Claim(seq, claim) => claimed(screen, *seq, claim),
+        }
+    }
+
+    fn timeline(&self, screen: &mut Screen) {
+        let items = self.items();
         for item in &items {
-            match item {
-                Item::Turn(turn) => self.turn(screen, turn),
-                Item::Call(call) => self.call(screen, call),
-                Item::Claim(seq, claim) => claimed(screen, *seq, claim),
-            }
+            self.item(screen, item);
             screen.blank();
         }
         if items.is_empty() {

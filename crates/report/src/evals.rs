@@ -42,7 +42,10 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
             .iter()
             .filter_map(|not_run| serde_json::to_value(not_run).ok()),
     );
-    let document = json!({"results": results, "others": others});
+    let mut document = json!({"results": results, "others": others});
+    if let Some(part) = &report.part {
+        document["part"] = json!({"filter": part.filter, "wholeRun": {"trials": part.trials}});
+    }
     let text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
     out.write_all(proctor_core::json::spelled(&text).as_bytes())?;
     writeln!(out)?;

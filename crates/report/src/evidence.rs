@@ -9,7 +9,7 @@ mod calls;
 use std::collections::BTreeSet;
 
 use proctor_core::decision::calls_in_error;
-use proctor_core::event::{Actor, Blame, CheckEvaluated, CheckId, Outcome, Phase};
+use proctor_core::event::{Actor, Blame, CheckEvaluated, CheckId, Outcome, Phase, PlannedCase};
 use proctor_core::fold::{ClippedText, FoldedTrial, StepDone};
 use proctor_core::hint::listed;
 use proctor_core::printable::printable;
@@ -17,8 +17,8 @@ use proctor_core::summary::{TrialResult, UnmetCheck};
 use proctor_core::transcript::Call;
 use proctor_core::verdict::Verdict;
 
-use self::calls::made;
 pub(crate) use self::calls::{answer, describe};
+use self::calls::{is_error, made, request};
 
 /// The maximum number of checks, and of calls, notes and lines of output for each.
 const SHOWN: usize = 5;
@@ -30,12 +30,29 @@ pub(crate) struct EvidenceLine {
     pub(crate) depth: usize,
     /// The escaped text.
     pub(crate) text: String,
-    /// Whether a long line is wrapped; otherwise it is cut.
-    pub(crate) wraps: bool,
+    pub(crate) layout: Layout,
+}
+
+/// What becomes of a line that is too long for a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Wrap,
+    Cut,
+    /// A call, whose answer gets lines of its own: long arguments must not hide it.
+    Call {
+        /// Where the answer begins, in bytes.
+        answer: usize,
+        /// Whether the answer is an error, of which nothing is cut.
+        is_error: bool,
+    },
 }
 
 /// The evidence for the outcome of a trial.
-pub(crate) fn lines(result: &TrialResult, folded: &FoldedTrial) -> Vec<EvidenceLine> {
+pub(crate) fn lines(
+    case: &PlannedCase,
+    result: &TrialResult,
+    folded: &FoldedTrial,
+) -> Vec<EvidenceLine> {
     let mut out = EvidenceLines(Vec::new());
     let work = &folded.work;
     let open: Vec<&CheckEvaluated> = work
@@ -51,7 +68,7 @@ pub(crate) fn lines(result: &TrialResult, folded: &FoldedTrial) -> Vec<EvidenceL
         out.wrapped(1, reason);
     }
     for check in open.iter().take(SHOWN) {
-        out.check(check, folded);
+        out.check(check, case, folded);
     }
     out.more(1, open.len(), "check");
     out.steps(&open, &work.steps);
@@ -97,18 +114,31 @@ impl EvidenceLines {
     fn wrapped(&mut self, depth: usize, text: &str) {
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         for line in lines.by_ref().take(SHOWN) {
-            self.push(depth, line, true);
+            self.push(depth, line, Layout::Wrap);
         }
         self.more(depth, SHOWN + lines.count(), "line");
     }
 
     fn cut(&mut self, depth: usize, text: &str) {
-        self.push(depth, text, false);
+        self.push(depth, text, Layout::Cut);
     }
 
-    fn push(&mut self, depth: usize, text: &str, wraps: bool) {
+    fn push(&mut self, depth: usize, text: &str, layout: Layout) {
         let text = printable(text).into_owned();
-        self.0.push(EvidenceLine { depth, text, wraps });
+        self.0.push(EvidenceLine {
+            depth,
+            text,
+            layout,
+        });
+    }
+
+    fn call(&mut self, depth: usize, call: &Call) {
+        let request = printable(&request(call)).into_owned();
+        let layout = Layout::Call {
+            answer: request.len() + 1,
+            is_error: is_error(&call.answer),
+        };
+        self.push(depth, &describe(call), layout);
     }
 
     fn more(&mut self, depth: usize, all: usize, noun: &str) {
@@ -118,21 +148,27 @@ impl EvidenceLines {
         }
     }
 
-    fn check(&mut self, check: &CheckEvaluated, folded: &FoldedTrial) {
+    fn check(&mut self, check: &CheckEvaluated, case: &PlannedCase, folded: &FoldedTrial) {
         let step = verify_step(check, &folded.work.steps);
-        let kind = step.map_or(String::new(), |step| format!(" ({})", step.kind));
+        let place = check.id.as_ref().and_then(|id| case.place(id));
+        let mut facts = Vec::from_iter(step.map(|step| step.kind.clone()));
+        facts.extend(place.map(|place| format!("{}:{}", place.path, place.line)));
+        let facts = match facts.join(", ") {
+            facts if facts.is_empty() => facts,
+            facts => format!(" ({facts})"),
+        };
         let output = step.and_then(|step| step.output.as_ref());
         let answer = match &check.verdict {
             Verdict::Pass => "pass".to_owned(),
             Verdict::Fail { reason } => without_output(reason, output).to_owned(),
             Verdict::Unknown { reason } => format!("unknown: {}", without_output(reason, output)),
         };
-        self.wrapped(1, &format!("{}{kind}: {answer}", check.check));
+        self.wrapped(1, &format!("{}{facts}: {answer}", check.check));
         let evidence: BTreeSet<u64> = check.evidence.iter().copied().collect();
         let calls = folded.transcript.calls.iter();
         let decisive: Vec<&Call> = calls.filter(|call| evidence.contains(&call.seq)).collect();
         for call in decisive.iter().take(SHOWN) {
-            self.cut(2, &describe(call));
+            self.call(2, call);
         }
         self.more(2, decisive.len(), "call");
         for note in check.notes.iter().take(SHOWN) {
@@ -184,7 +220,7 @@ impl EvidenceLines {
         if result.blame != Some(Blame::Agent) && !all.is_empty() {
             self.cut(1, "failed calls:");
             for call in all.iter().take(SHOWN) {
-                self.cut(2, &describe(call));
+                self.call(2, call);
             }
             self.more(2, all.len(), "call");
         }
@@ -269,11 +305,15 @@ fn is_of(check: &CheckEvaluated, step: &StepDone) -> bool {
     check.id.as_ref().and_then(CheckId::step) == Some(&step.id)
 }
 
-fn first_line(text: &ClippedText) -> &str {
-    let mut lines = text.head.lines();
-    lines
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("(empty)")
+/// The first line of a text, with an ellipsis if there are more.
+fn first_line(text: &ClippedText) -> String {
+    let mut lines = text.head.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or("(empty)");
+    if lines.next().is_some() || text.left_out > 0 {
+        format!("{} …", first.trim_end())
+    } else {
+        first.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -292,6 +332,23 @@ mod tests {
         let expected = ["a", "a", "a", "a", "a", "… and 95 more lines"];
         assert_eq!(shown(|lines| lines.wrapped(1, &text)), expected);
         assert_eq!(shown(|lines| lines.wrapped(1, "a\nb")), ["a", "b"]);
+    }
+
+    #[test]
+    fn an_answer_of_several_lines_ends_in_an_ellipsis() {
+        let check = |head: &str, left_out, expected: &str| {
+            let text = ClippedText {
+                head: head.to_owned(),
+                left_out,
+                tail: String::new(),
+            };
+            assert_eq!(first_line(&text), expected);
+        };
+        check("one", 0, "one");
+        check("\n\none\n\n", 0, "one");
+        check("one \ntwo", 0, "one …");
+        check("one", 7, "one …");
+        check(" \n", 0, "(empty)");
     }
 
     #[test]

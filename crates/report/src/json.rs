@@ -5,7 +5,7 @@
 //! not run too: without them, the list would look complete.
 
 mod agent_output;
-mod entry;
+pub(crate) mod entry;
 mod history;
 mod tokens;
 
@@ -21,7 +21,7 @@ use proctor_core::summary::{AgentSummary, Counts, Summary};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::{Report, ReportError};
+use crate::{Report, ReportError, ReportPart};
 
 /// Writes the document, with a line feed at the end.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
@@ -163,7 +163,7 @@ fn agent(agent: &PlannedAgent) -> Value {
 fn ours(report: &Report<'_>) -> Value {
     let summary = report.summary;
     let folder = report.folder;
-    json!({
+    let mut out = json!({
         "run": {
             "id": folder.file_name().map(|name| name.to_string_lossy()),
             "folder": folder.to_string_lossy(),
@@ -188,7 +188,31 @@ fn ours(report: &Report<'_>) -> Value {
         "findings": summary.findings,
         "warnings": summary.plan.warnings,
         "usage": { "agent": activity(&summary.agent), "judge": activity(&summary.judge) },
-    })
+    });
+    if let Some(part) = &report.part {
+        restrict(&mut out, report, part);
+    }
+    out
+}
+
+/// Moves the results of the whole run out of a document about a part of it, so that a script can't mistake them.
+fn restrict(out: &mut Value, report: &Report<'_>, part: &ReportPart<'_>) {
+    let (gate, exit) = (out["gate"].take(), out["exit"].take());
+    out["part"] = json!({
+        "filter": part.filter,
+        "trials": report.summary.trials().count(),
+        "wholeRun": { "trials": part.trials, "gate": gate, "exit": exit },
+    });
+    if part.by_outcome {
+        for key in ["rate", "cases"] {
+            out[key] = Value::Null;
+        }
+        for agent in out["agents"].as_array_mut().into_iter().flatten() {
+            for key in ["rate", "passesAlone", "missesAlone"] {
+                agent[key] = Value::Null;
+            }
+        }
+    }
 }
 
 /// The identity of a server; its tools are in the summary.

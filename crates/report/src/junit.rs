@@ -2,16 +2,18 @@
 //!
 //! A failed or timed-out trial is a failure, an errored trial an error, and a cancelled or missing trial is
 //! skipped. Viewers show skipped tests as green, so an inconclusive run has an additional test case that is an
-//! error.
+//! error. The document follows `junit-10.xsd`, the schema of Jenkins and pytest.
+
+mod xml;
 
 use std::io::{self, Write};
+use std::time::Duration;
 
-use proctor_core::event::Outcome;
-use proctor_core::printable::printable;
+use proctor_core::event::{Outcome, PlannedAgent};
 use proctor_core::record::RecordError;
-use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
-use quick_junit::{NonSuccessKind, SerializeError, TestCase, TestCaseStatus, TestSuite};
+use proctor_core::summary::{CaseSummary, Summary, TrialResult, TrialSummary};
 
+use self::xml::{Xml, legal};
 use crate::{Report, ReportError, evidence, words};
 
 /// The maximum size of the evidence in a test case, in bytes.
@@ -26,53 +28,192 @@ const REASONS: usize = 5;
 /// Writes the XML document.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
     let summary = report.summary;
-    let mut document = quick_junit::Report::new(xml(&summary.started.name));
-    document.set_time(summary.duration);
+    let run = run_error(report);
+    let mut all = TestCounts::default();
+    for (index, _) in summary.plan.agents.iter().enumerate() {
+        all.add(TestCounts::of(summary, index));
+    }
+    all.add(TestCounts::of_run(run.as_deref()));
+    let mut xml = Xml::new(out)?;
+    let name = &title(report);
+    xml.open("testsuites", &all.totals(name, summary.duration))?;
     let mut explained = 0;
     for (index, agent) in summary.plan.agents.iter().enumerate() {
-        let mut name = summary.started.name.clone();
-        if summary.plan.agents.len() > 1 {
-            name = format!("{name} ({})", agent.name);
-        }
-        let mut suite = TestSuite::new(xml(&name));
-        for case in &summary.cases {
-            let Some(trials) = case.agents.get(index) else {
-                continue;
-            };
-            for trial in &trials.trials {
-                suite.add_test_case(test(report, case, trials, trial, &mut explained)?);
-            }
-        }
-        let findings = words::findings(summary);
-        if index == 0 && !findings.is_empty() {
-            suite.set_system_out(xml_lines(&findings));
-        }
-        document.add_test_suite(suite);
+        agent_suite(&mut xml, report, index, agent, &mut explained)?;
     }
-    if let Some(test) = run(report) {
-        let mut suite = TestSuite::new(xml(&format!("{} (run)", summary.started.name)));
-        suite.add_test_case(test);
-        document.add_test_suite(suite);
+    if let Some(reason) = run {
+        let class = &summary.plan.suite;
+        error_suite(&mut xml, name, class, report.exit, &reason)?;
     }
-    document.serialize(out).map_err(unserialized)
+    xml.close("testsuites")?;
+    Ok(xml.end()?)
 }
 
-/// A test case for the run itself, if it is inconclusive and no trial shows why.
-fn run(report: &Report<'_>) -> Option<TestCase> {
+/// Writes a document about a run that did not start: one error, so that a CI service that reads only the
+/// document shows it.
+pub fn write_error(name: &str, exit: u8, reason: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut xml = Xml::new(out)?;
+    let all = TestCounts::of_run(Some(reason));
+    xml.open("testsuites", &all.totals(name, Duration::ZERO))?;
+    error_suite(&mut xml, name, name, exit, reason)?;
+    xml.close("testsuites")?;
+    xml.end()
+}
+
+/// The numbers of tests, which stand before the tests.
+#[derive(Default, Clone, Copy)]
+struct TestCounts {
+    all: usize,
+    skipped: usize,
+    errors: usize,
+    failures: usize,
+}
+
+impl TestCounts {
+    /// The trials of one agent.
+    fn of(summary: &Summary, agent: usize) -> Self {
+        let mut tests = Self::default();
+        for trials in summary
+            .cases
+            .iter()
+            .filter_map(|case| case.agents.get(agent))
+        {
+            for trial in &trials.trials {
+                tests.all += 1;
+                match trial.outcome() {
+                    Some(Outcome::Passed) => {}
+                    Some(Outcome::Failed | Outcome::TimedOut) => tests.failures += 1,
+                    Some(Outcome::Errored) => tests.errors += 1,
+                    Some(Outcome::Cancelled) | None => tests.skipped += 1,
+                }
+            }
+        }
+        tests
+    }
+
+    /// The test case for the run itself, if there is one.
+    fn of_run(error: Option<&str>) -> Self {
+        let count = usize::from(error.is_some());
+        Self {
+            all: count,
+            errors: count,
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.all += other.all;
+        self.skipped += other.skipped;
+        self.errors += other.errors;
+        self.failures += other.failures;
+    }
+
+    /// The attributes of the whole document. The schema has no number of skipped tests here.
+    fn totals(self, name: &str, time: Duration) -> [(&'static str, String); 5] {
+        [
+            ("name", name.to_owned()),
+            ("tests", self.all.to_string()),
+            ("failures", self.failures.to_string()),
+            ("errors", self.errors.to_string()),
+            ("time", seconds(time)),
+        ]
+    }
+
+    /// The attributes of a test suite.
+    fn attributes(self, name: String) -> [(&'static str, String); 5] {
+        [
+            ("name", name),
+            ("tests", self.all.to_string()),
+            ("skipped", self.skipped.to_string()),
+            ("errors", self.errors.to_string()),
+            ("failures", self.failures.to_string()),
+        ]
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.3}", time.as_secs_f64())
+}
+
+/// Writes the trials of an agent.
+fn agent_suite(
+    xml: &mut Xml<'_>,
+    report: &Report<'_>,
+    index: usize,
+    agent: &PlannedAgent,
+    explained: &mut usize,
+) -> Result<(), ReportError> {
+    let summary = report.summary;
+    let mut name = title(report);
+    if summary.plan.agents.len() > 1 {
+        name = format!("{name} ({})", agent.name);
+    }
+    xml.open(
+        "testsuite",
+        &TestCounts::of(summary, index).attributes(name),
+    )?;
+    xml.open("properties", &[])?;
+    let mut properties = vec![("agent", agent.name.clone())];
+    properties.extend(agent.model.clone().map(|model| ("model", model)));
+    for (name, value) in properties {
+        xml.empty("property", &[("name", name.to_owned()), ("value", value)])?;
+    }
+    xml.close("properties")?;
+    for case in &summary.cases {
+        let Some(trials) = case.agents.get(index) else {
+            continue;
+        };
+        for trial in &trials.trials {
+            test(xml, report, case, trial, explained)?;
+        }
+    }
+    let findings = words::findings(summary);
+    if index == 0 && !findings.is_empty() {
+        xml.text("system-out", &findings)?;
+    }
+    Ok(xml.close("testsuite")?)
+}
+
+/// Writes a test suite with one error, for the run itself.
+fn error_suite(
+    xml: &mut Xml<'_>,
+    name: &str,
+    class: &str,
+    exit: u8,
+    reason: &str,
+) -> io::Result<()> {
+    let counts = TestCounts::of_run(Some(reason));
+    xml.open("testsuite", &counts.attributes(format!("{name} (run)")))?;
+    let attributes = [("name", "run".to_owned()), ("classname", class.to_owned())];
+    xml.open("testcase", &attributes)?;
+    let attributes = [
+        ("message", reason.to_owned()),
+        ("type", format!("exit {exit}")),
+    ];
+    xml.empty("error", &attributes)?;
+    xml.close("testcase")?;
+    xml.close("testsuite")
+}
+
+/// The name of the run, and the filter if only a part of it is shown.
+fn title(report: &Report<'_>) -> String {
+    let name = &report.summary.started.name;
+    match &report.part {
+        Some(part) => format!("{name} (part: {})", part.filter),
+        None => name.clone(),
+    }
+}
+
+/// The error of the run itself, if it is inconclusive and no trial shows why.
+fn run_error(report: &Report<'_>) -> Option<String> {
     let counts = report.summary.counts();
     let is_shown = counts.failed + counts.timed_out + counts.errored > 0;
-    let reason = match report.note {
-        _ if report.exit <= 1 => return None,
-        Some(note) => note.to_owned(),
-        None if is_shown => return None,
-        None => shortened(report.gate.reasons()),
-    };
-    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_type(format!("exit {}", report.exit));
-    status.set_message(xml(&reason));
-    let mut test = TestCase::new("run", status);
-    test.set_classname(xml(&report.summary.plan.suite));
-    Some(test)
+    match report.note {
+        _ if report.exit <= 1 => None,
+        Some(note) => Some(note.to_owned()),
+        None if is_shown => None,
+        None => Some(shortened(report.gate.reasons())),
+    }
 }
 
 /// The first reasons, and the number of the others.
@@ -85,101 +226,77 @@ fn shortened(reasons: &[String]) -> String {
 }
 
 fn test(
+    xml: &mut Xml<'_>,
     report: &Report<'_>,
     case: &CaseSummary,
-    agent: &AgentTrials,
     trial: &TrialSummary,
     explained: &mut usize,
-) -> Result<TestCase, RecordError> {
+) -> Result<(), ReportError> {
     let mut name = case.case.name.clone();
     if case.case.runs > 1 {
         name = format!("{name} [{}/{}]", trial.repeat, case.case.runs);
     }
-    let mut test = TestCase::new(xml(&name), status(trial));
-    test.set_classname(xml(&case.case.path));
-    test.add_property(("case", xml(&case.case.id).as_str()));
-    test.add_property(("agent", xml(&agent.agent).as_str()));
+    let mut attributes = vec![("name", name), ("classname", case.case.path.clone())];
     let Some(result) = &trial.result else {
-        return Ok(test);
+        xml.open("testcase", &attributes)?;
+        xml.empty("skipped", &[("message", "not run".to_owned())])?;
+        return Ok(xml.close("testcase")?);
     };
-    test.set_time(result.duration);
-    if let Some(blame) = result.blame {
-        test.add_property(("blame", words::blame(blame)));
-    }
-    if result.outcome != Outcome::Passed && *explained < WITH_EVIDENCE {
+    attributes.push(("time", seconds(result.duration)));
+    let Some(element) = element(result.outcome) else {
+        return Ok(xml.empty("testcase", &attributes)?);
+    };
+    xml.open("testcase", &attributes)?;
+    xml.empty(element, &status(result))?;
+    if *explained < WITH_EVIDENCE {
         *explained += 1;
-        if let Some(text) = explanation(report, result)? {
-            test.set_system_out(text);
+        if let Some(lines) = explanation(report, case, result)? {
+            xml.text("system-out", &lines)?;
         }
     }
-    Ok(test)
+    Ok(xml.close("testcase")?)
 }
 
-fn status(trial: &TrialSummary) -> TestCaseStatus {
-    let Some(result) = &trial.result else {
-        let mut status = TestCaseStatus::skipped();
-        status.set_message("not run");
-        return status;
-    };
-    let mut status = match result.outcome {
-        Outcome::Passed => return TestCaseStatus::success(),
-        Outcome::Failed | Outcome::TimedOut => TestCaseStatus::non_success(NonSuccessKind::Failure),
-        Outcome::Errored => TestCaseStatus::non_success(NonSuccessKind::Error),
-        Outcome::Cancelled => TestCaseStatus::skipped(),
-    };
+/// The element for an outcome; none if the trial passed.
+fn element(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Passed => None,
+        Outcome::Failed | Outcome::TimedOut => Some("failure"),
+        Outcome::Errored => Some("error"),
+        Outcome::Cancelled => Some("skipped"),
+    }
+}
+
+/// The reason, and the outcome with its blame.
+fn status(result: &TrialResult) -> [(&'static str, String); 2] {
     let word = words::outcome(Some(result.outcome));
-    status.set_type(match result.blame {
+    let kind = match result.blame {
         Some(blame) => format!("{word}, {}", words::blame(blame)),
         None => word.to_owned(),
-    });
-    status.set_message(xml(result.reason.as_deref().unwrap_or(word)));
-    status
+    };
+    let message = result.reason.as_deref().unwrap_or(word);
+    [("message", message.to_owned()), ("type", kind)]
 }
 
-fn explanation(report: &Report<'_>, result: &TrialResult) -> Result<Option<String>, RecordError> {
+/// The evidence, line by line, up to the maximum size.
+fn explanation(
+    report: &Report<'_>,
+    case: &CaseSummary,
+    result: &TrialResult,
+) -> Result<Option<Vec<String>>, RecordError> {
     let Some(folded) = report.fold(result)? else {
         return Ok(None);
     };
-    let mut text = String::new();
-    for line in evidence::lines(result, &folded) {
-        let line = format!("{}{}\n", "  ".repeat(line.depth - 1), xml(&line.text));
-        if text.len() + line.len() > EVIDENCE {
-            let room = line.floor_char_boundary(EVIDENCE - text.len());
-            text.push_str(&line[..room]);
-            text.push_str("…\n");
+    let mut room = EVIDENCE;
+    let mut lines = Vec::new();
+    for line in evidence::lines(&case.case, result, &folded) {
+        let line = format!("{}{}", "  ".repeat(line.depth - 1), legal(&line.text));
+        if line.len() + 1 > room {
+            lines.push(format!("{}…", &line[..line.floor_char_boundary(room)]));
             break;
         }
-        text.push_str(&line);
+        room -= line.len() + 1;
+        lines.push(line);
     }
-    Ok(Some(text))
-}
-
-fn xml_lines(lines: &[String]) -> String {
-    lines.iter().map(|line| xml(line) + "\n").collect()
-}
-
-/// Escapes characters that are invisible or illegal in XML.
-fn xml(text: &str) -> String {
-    let shown = printable(text);
-    if !shown.contains(is_illegal) {
-        return shown.into_owned();
-    }
-    let mut out = String::with_capacity(shown.len());
-    for c in shown.chars() {
-        if is_illegal(c) {
-            out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// Whether a printable character is illegal in XML.
-fn is_illegal(c: char) -> bool {
-    matches!(c, '\u{fffe}' | '\u{ffff}')
-}
-
-fn unserialized(error: SerializeError) -> ReportError {
-    ReportError::Write(io::Error::other(error))
+    Ok(Some(lines))
 }

@@ -1,4 +1,4 @@
-//! Renders the report of a run: for a terminal, as JSON, and as JUnit XML.
+//! Renders the report of a run: for a terminal, as JSON, as JUnit XML and as Markdown.
 //!
 //! Its main type is [`Report`], the input of every renderer. Renderers read the folder of the run, one
 //! trial at a time.
@@ -8,12 +8,19 @@
     reason = "a new variant must not pass by default"
 )]
 
+pub mod annotations;
 pub mod compare;
 pub mod conversation;
+pub mod coverage;
 pub mod evals;
 mod evidence;
 pub mod json;
 pub mod junit;
+pub mod markdown;
+pub mod regrade;
+mod sentences;
+pub mod sheet;
+pub mod summary;
 pub mod terminal;
 mod words;
 
@@ -48,6 +55,20 @@ pub struct Report<'a> {
     pub brief: bool,
     /// The shipped evals that were listed but not run.
     pub listed: &'a [SkippedEval],
+    /// The filter, if the summary is only a part of the run. The gate and the exit code are still those of the
+    /// whole run, so a renderer must not show them as results of the part.
+    pub part: Option<ReportPart<'a>>,
+}
+
+/// The part of a run that a report shows.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportPart<'a> {
+    /// The options that select it, as written.
+    pub filter: &'a str,
+    /// The number of trials in the whole run.
+    pub trials: usize,
+    /// Whether trials are selected by their outcome. Then a pass rate says nothing.
+    pub by_outcome: bool,
 }
 
 /// An error while a report was written.
@@ -79,6 +100,7 @@ impl<'a> Report<'a> {
             resumable: summary.plan.kind == RunKind::Suite,
             brief: false,
             listed: &summary.plan.not_run,
+            part: None,
         }
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod lines;
 mod totals;
 
 use anstyle::{AnsiColor, Style};
+use proctor_core::causes::{self, TrialRef};
 use proctor_core::duration;
 use proctor_core::event::NotRunOutcome;
 use proctor_core::event::Outcome;
@@ -15,19 +16,23 @@ use proctor_core::printable::printable;
 use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
 
-use self::lines::Page;
-use crate::{Report, evidence, words};
+pub(crate) use self::lines::Page;
+use crate::evidence::{self, EvidenceLine, Layout};
+use crate::{Report, sentences, words};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::BrightRed.on_default().bold();
 const DOUBTFUL: Style = AnsiColor::BrightYellow.on_default().bold();
 const FAINT: Style = Style::new().dimmed();
 
-/// The maximum number of failed trials shown with their evidence.
+/// The maximum number of causes of failed trials, each shown with the evidence of a trial.
 const FAILED: usize = 20;
 
-/// The maximum number of errored trials shown with their evidence.
+/// The same for errored trials.
 const ERRORED: usize = 10;
+
+/// The maximum number of cases that are named for a cause.
+const SAME: usize = 12;
 
 /// The maximum number of passed cases that are named.
 const PASSED: usize = 20;
@@ -46,9 +51,6 @@ pub struct TerminalStyle {
     pub colour: bool,
 }
 
-/// One trial, with its case and agent.
-type TrialRow<'a> = (&'a CaseSummary, &'a AgentTrials, &'a TrialSummary);
-
 /// Renders the report. Reads the trials that it shows with evidence from the record.
 pub fn render(report: &Report<'_>, style: TerminalStyle) -> Result<String, RecordError> {
     let mut page = Page::new(style);
@@ -59,12 +61,15 @@ pub fn render(report: &Report<'_>, style: TerminalStyle) -> Result<String, Recor
     stopped(&mut page, report);
     passed(&mut page, report);
     listed(&mut page, report);
-    agents::render(&mut page, report.summary);
+    if !report.part.is_some_and(|part| part.by_outcome) {
+        agents::render(&mut page, report.summary);
+    }
     totals::render(&mut page, report);
     Ok(page.into_text())
 }
 
-/// Shows the trials with some outcomes and their evidence, first those whose case missed its pass rule.
+/// Shows the causes of trials with some outcomes, first those of cases that missed their pass rule. Of the
+/// trials with the same cause, one has its evidence and the others are named.
 fn section(
     page: &mut Page,
     report: &Report<'_>,
@@ -72,28 +77,73 @@ fn section(
     word: &str,
     wanted: impl Fn(Option<Outcome>) -> bool,
 ) -> Result<(), RecordError> {
-    let mut trials: Vec<TrialRow> = report
+    let mut trials: Vec<TrialRef> = report
         .summary
         .trials()
         .filter(|(_, _, trial)| wanted(trial.outcome()))
         .collect();
-    trials.sort_by_key(|(case, agent, _)| match agent.verdict(&case.case) {
+    let rank = |(case, agent, _): &TrialRef| match agent.verdict(&case.case) {
         CaseVerdict::Missed => 0,
         CaseVerdict::Open => 1,
         CaseVerdict::Met => 2,
-    });
-    for trial in trials.iter().take(limit) {
-        detail(page, report, trial)?;
+    };
+    trials.sort_by_key(rank);
+    let mut causes = causes::group(trials);
+    // The first trial of a cause has the lowest rank. The sort keeps frequent causes first.
+    causes.sort_by_key(|cause| cause.trials.first().map(rank));
+    for cause in causes.iter().take(limit) {
+        if let [first, others @ ..] = &cause.trials[..] {
+            detail(page, report, first)?;
+            same_cause(page, report, others);
+            page.blank();
+        }
     }
-    if trials.len() > limit {
-        let more = words::count((trials.len() - limit) as u64, &format!("more {word} trial"));
-        page.cut(0, &format!("… and {more}"), None);
-        page.blank();
+    let more = causes.iter().skip(limit).map(|cause| cause.trials.len());
+    match more.sum() {
+        0 => {}
+        more => {
+            let more = words::count(more as u64, &format!("more {word} trial"));
+            page.cut(0, &format!("… and {more}"), None);
+            page.blank();
+        }
     }
     Ok(())
 }
 
-fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRow<'_>) -> Result<(), RecordError> {
+/// Names the other trials with the cause that was just shown: `list-pods 2, 4; fix-crash-loop 1`.
+fn same_cause(page: &mut Page, report: &Report<'_>, trials: &[TrialRef<'_>]) {
+    if trials.is_empty() {
+        return;
+    }
+    let mut cells: Vec<(String, Vec<String>)> = Vec::new();
+    for (case, agent, trial) in trials {
+        let mut cell = name(case);
+        if let Some(agent) = agent_fact(report, agent) {
+            cell.push_str(&format!(" ({agent})"));
+        }
+        let number = (case.case.runs > 1).then(|| trial.repeat.to_string());
+        match cells.iter_mut().find(|(known, _)| *known == cell) {
+            Some((_, numbers)) => numbers.extend(number),
+            None => cells.push((cell, Vec::from_iter(number))),
+        }
+    }
+    let shown = cells
+        .iter()
+        .take(SAME)
+        .map(|(cell, numbers)| match numbers[..] {
+            [] => cell.clone(),
+            [..] => format!("{cell} {}", numbers.join(", ")),
+        });
+    let mut shown: Vec<String> = shown.collect();
+    if cells.len() > SAME {
+        let more = words::count((cells.len() - SAME) as u64, "more case");
+        shown.push(format!("and {more}"));
+    }
+    let count = words::count(trials.len() as u64, "more trial");
+    page.wrapped(2, &format!("same cause in {count}: {}", shown.join("; ")));
+}
+
+fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRef<'_>) -> Result<(), RecordError> {
     let (case, agent, trial) = shown;
     let Some(result) = &trial.result else {
         return Ok(());
@@ -117,28 +167,42 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRow<'_>) -> Result<
         (None, _) => {}
     }
     facts.push(duration::brief(result.duration));
+    let standing = agent.standing();
+    if standing.passed > 0 && standing.not_passed > 0 {
+        facts.push(format!("FLAKY {}", sentences::passed(agent)));
+    }
     if agent.verdict(&case.case) == CaseVerdict::Met {
-        facts.push("the case meets its pass rule".to_owned());
+        facts.push("meets its pass rule".to_owned());
     }
     page.labelled(label, style, &name(case), &facts.join(", "));
     let lines = if report.brief {
         Some(evidence::brief(result))
     } else {
         let folded = report.fold(result)?;
-        folded.map(|folded| evidence::lines(result, &folded))
+        folded.map(|folded| evidence::lines(&case.case, result, &folded))
     };
-    if let Some(lines) = lines {
-        for line in lines {
-            let indent = line.depth * 2;
-            if line.wraps {
-                page.wrapped(indent, &line.text);
+    for line in lines.unwrap_or_default() {
+        evidence_line(page, &line);
+    }
+    Ok(())
+}
+
+fn evidence_line(page: &mut Page, line: &EvidenceLine) {
+    let (indent, text) = (line.depth * 2, &line.text);
+    match line.layout {
+        Layout::Wrap => page.wrapped(indent, text),
+        Layout::Cut => page.cut(indent, text, Some(FAINT)),
+        Layout::Call { .. } if page.fits(indent, text) => page.cut(indent, text, Some(FAINT)),
+        Layout::Call { answer, is_error } => {
+            let (request, answer) = text.split_at(text.floor_char_boundary(answer));
+            page.cut(indent, request, Some(FAINT));
+            if is_error {
+                page.wrapped(indent + 2, answer);
             } else {
-                page.cut(indent, &line.text, Some(FAINT));
+                page.cut(indent + 2, answer, Some(FAINT));
             }
         }
     }
-    page.blank();
-    Ok(())
 }
 
 /// Shows the cases with cancelled or missing trials.
@@ -189,18 +253,17 @@ fn passed(page: &mut Page, report: &Report<'_>) {
             let results = trials.iter().filter_map(|trial| trial.result.as_ref());
             let time = duration::brief(results.map(|result| result.duration).sum());
             let mut facts = Vec::from_iter(agent_fact(report, agent));
-            if trials.len() > 1 {
-                facts.push(format!("{}/{}", agent.standing().passed, trials.len()));
-            }
+            let passed = sentences::passed(agent);
             let (label, style) = if is_flaky(agent) {
                 facts.push("meets its pass rule".to_owned());
-                ("FLAKY", DOUBTFUL)
+                (format!("FLAKY {passed}"), DOUBTFUL)
             } else {
-                ("PASS", GOOD)
+                facts.extend((trials.len() > 1).then_some(passed));
+                ("PASS".to_owned(), GOOD)
             };
             facts.push(time);
             facts.extend(according_to(report, case));
-            page.labelled(label, style, &name(case), &facts.join(", "));
+            page.labelled(&label, style, &name(case), &facts.join(", "));
         }
     }
     page.blank();

@@ -41,7 +41,7 @@ pub(crate) fn findings(summary: &Summary) -> Vec<String> {
 }
 
 /// The name of a kind of finding, as in records.
-fn finding(kind: FindingKind) -> String {
+pub(crate) fn finding(kind: FindingKind) -> String {
     match serde_json::to_value(kind) {
         Ok(serde_json::Value::String(word)) => word,
         _ => "?".to_owned(),

@@ -24,7 +24,7 @@ pub enum Worker {
     NoAgent,
     /// A model in Proctor's own loop.
     Model(Arc<Model>),
-    /// An external agent.
+    /// A program such as Claude Code, which asks its own model.
     External(Arc<ExternalAgent>),
 }
 

@@ -31,6 +31,8 @@ pub mod options;
 mod planning;
 mod prepare;
 pub mod recording;
+pub mod regrade;
+mod rerun;
 mod running;
 pub mod runs;
 mod servers;

@@ -18,6 +18,8 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+use proctor_core::grading::is_blank;
+use proctor_core::suite::step::Judgement;
 use proctor_core::transcript::Transcript;
 use proctor_core::verdict::Verdict;
 
@@ -48,6 +50,20 @@ pub enum Criterion {
     Exact(String),
     /// The answer and the calls meet the rubric of a shipped eval.
     Rubric(String),
+}
+
+impl Criterion {
+    /// The criterion of a verify step, with its variables replaced. A criterion without content would
+    /// hold for everything.
+    pub fn of(judgement: &Judgement, reference: String) -> Result<Self, &'static str> {
+        if is_blank(&reference) {
+            return Err("the criterion is empty after its variables are replaced");
+        }
+        Ok(match judgement {
+            Judgement::Contains(_) => Self::Contains(reference),
+            Judgement::Exact(_) => Self::Exact(reference),
+        })
+    }
 }
 
 /// The evidence that the judge sees.

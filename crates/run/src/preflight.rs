@@ -25,7 +25,7 @@ pub struct ServerProbe {
 pub enum PreflightError {
     /// The server failed to start.
     #[error("{0}")]
-    NotUp(String),
+    StartFailed(String),
     /// The server did not list what it offers.
     #[error("the server `{server}`: {reason}")]
     NoList { server: String, reason: String },
@@ -41,7 +41,7 @@ pub async fn look(
     debug_assert_eq!(options.actor, Actor::Preflight);
     let client = Client::connect(server, options)
         .await
-        .map_err(|error| PreflightError::NotUp(error.naming(&server.name)))?;
+        .map_err(|error| PreflightError::StartFailed(error.naming(&server.name)))?;
     match ask(server, &client).await {
         Ok((seen, offered)) => Ok(ServerProbe {
             seen,

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 /// Whether and how a run has to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunStop {
-    /// The run continues.
+    /// There is no reason to stop.
     Go,
     /// Agents stop, and the cleanup still runs.
     Soon { reason: String },

@@ -8,7 +8,7 @@
     reason = "a new variant must not pass by default"
 )]
 
-mod decided;
+mod early_end;
 mod ending;
 mod external;
 mod grading;
@@ -275,7 +275,7 @@ impl Trial {
         close(toolbox.take()).await;
         let folded = self.folded().await?;
         if let Some(failure) = server_failure(&folded.conduct) {
-            return Err(decided::ended(failure));
+            return Err(early_end::ended(failure));
         }
         let answer = match worked {
             WorkOutcome::Answered(answer) => answer,
@@ -283,7 +283,7 @@ impl Trial {
             WorkOutcome::Stopped(reason) => return Err(failed(blame_for_failure(&folded), reason)),
         };
         match shared_breach.or_else(|| self.breach(&folded)) {
-            Some(failure) => Err(decided::ended(failure)),
+            Some(failure) => Err(early_end::ended(failure)),
             None => Ok(self.redacted_text(&answer)),
         }
     }
@@ -379,7 +379,7 @@ fn blame(error: &ConnectError) -> Blame {
         ConnectError::Spawn(SpawnError::Guard { .. }) => Blame::Infra,
         ConnectError::Spawn(SpawnError::NoFolder(_) | SpawnError::Program(_))
         | ConnectError::Address(_)
-        | ConnectError::NotUp { .. } => Blame::Server,
+        | ConnectError::StartFailed { .. } => Blame::Server,
     }
 }
 

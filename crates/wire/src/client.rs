@@ -108,7 +108,7 @@ pub enum CallError {
     /// The server did not respond in time.
     #[error("no response within {}", proctor_core::duration::brief(*.after))]
     TimedOut {
-        /// The time limit.
+        /// The time limit that was exceeded.
         after: Duration,
     },
     /// The response exceeds the size limit.
@@ -134,7 +134,7 @@ pub enum CallError {
     Broken(String),
     /// The response is malformed.
     #[error("{0}")]
-    Nonsense(String),
+    Malformed(String),
 }
 
 fn stderr_part(stderr: &str) -> String {

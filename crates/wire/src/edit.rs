@@ -14,7 +14,7 @@ pub(crate) mod conversation;
 pub(crate) mod events;
 pub(crate) mod lines;
 pub(crate) mod output;
-mod pending;
+mod requests;
 #[cfg(test)]
 pub(crate) mod samples;
 pub(crate) mod stdio;
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-pub use self::pending::Pending;
+pub use self::requests::PendingRequests;
 
 /// The default of [`Editor::limit`].
 const LIMIT: usize = 4 << 20;
@@ -57,8 +57,8 @@ pub trait Editor: Send + Sync {
 /// and on stdio it may be a line of noise.
 pub trait Edit: Send {
     /// Decides what happens to a message from the client.
-    fn on_client_message(&mut self, _message: &[u8]) -> Handling {
-        Handling::Forward(Passage::Pass)
+    fn on_client_message(&mut self, _message: &[u8]) -> ClientMessageAction {
+        ClientMessageAction::Forward(Passage::Pass)
     }
 
     /// Decides what happens to a message from the server.
@@ -81,7 +81,7 @@ pub trait Edit: Send {
 
 /// What happens to a message from the client.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Handling {
+pub enum ClientMessageAction {
     /// The message goes to the server, in this way.
     Forward(Passage),
     /// The client gets this response, and the server never sees the message. On HTTP, a request
@@ -92,7 +92,7 @@ pub enum Handling {
 /// What happens to a message that is forwarded.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// Forward it unchanged.
+    /// Forward the message byte for byte.
     Pass,
     /// Forward this message instead.
     Replace(Vec<u8>),

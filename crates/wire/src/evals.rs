@@ -12,9 +12,9 @@ use crate::client::{Client, ListError, ListLimits, ServerIdentity};
 /// Where a server declares that it ships evals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CapabilityLocation {
-    /// `capabilities.evals`.
+    /// Under `capabilities.evals`.
     Top,
-    /// `capabilities.experimental.evals`.
+    /// Under `capabilities.experimental.evals`.
     Experimental,
     /// A key of `capabilities.extensions`.
     Extension(String),
@@ -79,7 +79,6 @@ pub fn tells_of_changes(identity: &ServerIdentity) -> bool {
 pub struct RawEval {
     /// The eval as the server wrote it.
     pub raw: Box<RawValue>,
-    /// The parsed eval.
     pub item: ListedEval,
 }
 

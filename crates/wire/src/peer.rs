@@ -27,7 +27,7 @@ use self::state::{PeerState, PendingResponse};
 use crate::answers::ServerRequestReplies;
 use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 pub(crate) use crate::rpc::PeerClose;
-use crate::rpc::{self, About, MessageHandler, PastRequest, RpcError};
+use crate::rpc::{self, FindingSubject, MessageHandler, PastRequest, RpcError};
 
 /// The notification for progress of a request.
 const PROGRESS: &str = "notifications/progress";
@@ -170,7 +170,7 @@ impl Peer {
     /// Processes a message, and returns the responses to send.
     pub(crate) fn receive(&self, bytes: &[u8], from: &MessageSource<'_>) -> Vec<Vec<u8>> {
         let mut answers = Vec::new();
-        let mut incoming = Incoming {
+        let mut incoming = ServerMessageHandler {
             peer: self,
             from: *from,
             answer: &mut |answer| answers.push(answer),
@@ -236,14 +236,14 @@ impl Peer {
 }
 
 /// Processes the messages of a server.
-pub(crate) struct Incoming<'a> {
+pub(crate) struct ServerMessageHandler<'a> {
     pub(crate) peer: &'a Peer,
     pub(crate) from: MessageSource<'a>,
     /// Sends a response to a request of the server.
     pub(crate) answer: &'a mut (dyn FnMut(Vec<u8>) + Send),
 }
 
-impl MessageHandler for Incoming<'_> {
+impl MessageHandler for ServerMessageHandler<'_> {
     fn request(&mut self, id: &RawValue, method: &str, _: Option<&RawValue>) {
         let outcome = self.peer.answers.to(method);
         let outcome = outcome.as_deref().map_err(|e| (e.0, e.1.as_str()));
@@ -258,10 +258,10 @@ impl MessageHandler for Incoming<'_> {
         self.peer.answered(id, message, &self.from);
     }
 
-    fn finding(&mut self, about: About<'_>, kind: FindingKind, detail: String) {
+    fn finding(&mut self, about: FindingSubject<'_>, kind: FindingKind, detail: String) {
         let taps = match about {
-            About::Message(message) => vec![self.peer.tap_of(message, &self.from)],
-            About::Bytes(bytes) => self.peer.taps_of(bytes, &self.from),
+            FindingSubject::Message(message) => vec![self.peer.tap_of(message, &self.from)],
+            FindingSubject::Bytes(bytes) => self.peer.taps_of(bytes, &self.from),
         };
         for tap in taps {
             tap.finding(kind, detail.as_str());

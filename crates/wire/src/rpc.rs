@@ -5,14 +5,13 @@
 mod receive;
 mod requests;
 
-pub use self::receive::{About, MessageHandler, receive};
+pub use self::receive::{FindingSubject, MessageHandler, receive};
 pub(crate) use self::requests::REMEMBERED;
 pub use self::requests::{PastRequest, PeerClose, Requests};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A JSON-RPC error.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RpcError {
     pub code: i64,
@@ -32,12 +31,10 @@ struct RpcMessage<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// Encodes a request.
 pub fn request(id: u64, method: &str, params: Option<&RawValue>) -> Vec<u8> {
     message(Some(id), method, params)
 }
 
-/// Encodes a notification.
 pub fn notification(method: &str, params: Option<&RawValue>) -> Vec<u8> {
     message(None, method, params)
 }

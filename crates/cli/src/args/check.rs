@@ -15,8 +15,10 @@ use super::{GateArgs, LoadingArgs, OutputArgs, PlanArgs, span};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor check eval.yaml
-  proctor check eval.yaml -n 5 --jobs 4                   five trials of each case, four at once
+  proctor check eval.yaml -n 5 -j 4                       five trials of each case, four at once
   proctor check eval.yaml -r '^create-' --fail-fast
+  proctor check eval.yaml --last-failed                   the cases that failed in the latest run
+  proctor check eval.yaml --watch                         again whenever a file changes
   proctor check eval.yaml --model scripted:dry-run.yaml   a dry run: no key, no cost
   proctor check eval.yaml --agent claude-code --agent codex   compare two agents
   proctor check eval.yaml --budget-usd 2.50 -o json > result.json
@@ -27,19 +29,23 @@ RUN is a run's folder, `latest`, or a unique part of its name (`proctor result l
 
 Exit codes: 0 every case met its pass rule (by default: every trial passed), 1 a case missed its
 pass rule, 2 usage or configuration error (no trial was started), 3 inconclusive: trials errored or
-did not run, 4 nothing selected, 130 interrupted.")]
+did not run, 4 nothing selected or nothing to rerun, 130 interrupted.")]
 pub(crate) struct CheckArgs {
     /// Eval file of the suite
     #[arg(value_name = "FILE", required_unless_present_any = ["resume", "retry_errors", "replay"])]
     pub(crate) file: Option<PathBuf>,
 
     /// Resume a run: run the trials that did not finish or were cancelled
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "retry_errors", "record"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "retry_errors", "record", "last_failed", "rerun_errors"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Resume a run and retry its errored trials; passed and failed trials stay
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "record"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "record", "last_failed", "rerun_errors"])]
     pub(crate) retry_errors: Option<PathBuf>,
+
+    /// Run the suite again whenever one of its files changes, until Ctrl-C
+    #[arg(long, requires = "file", conflicts_with_all = ["record", "replay"])]
+    pub(crate) watch: bool,
 
     /// Replay the model replies of an earlier run: no key, no cost. Servers are real. Without FILE, runs
     /// the same suite with the same agents
@@ -110,8 +116,16 @@ pub(crate) struct RunArgs {
     pub(crate) parallel: u32,
 
     /// Run up to N trials at once, also of tasks without `parallel: true`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "parallel")]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "parallel")]
     pub(crate) jobs: Option<u32>,
+
+    /// Run only the cases that failed or timed out in the latest run of this suite in `.proctor/runs`
+    #[arg(long)]
+    pub(crate) last_failed: bool,
+
+    /// Run only the cases with errored, cancelled or missing trials in that run; with --last-failed, both
+    #[arg(long)]
+    pub(crate) rerun_errors: bool,
 
     /// Stop after the first trial that fails or times out
     #[arg(long)]
@@ -142,6 +156,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) no_context: bool,
 
+    /// Don't write annotations and a job summary on GitHub Actions
+    #[arg(long)]
+    pub(crate) no_github: bool,
+
     /// Also write the result as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -153,6 +171,10 @@ pub(crate) struct RunArgs {
     /// Show each phase and call as it happens
     #[arg(short, long)]
     pub(crate) verbose: bool,
+
+    /// Show no progress, only warnings, errors and the report
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DiffArgs, OutputArgs, VerifyArgs};
+use proctor_core::pattern::Pattern;
+
+use super::{DiffArgs, LoadingArgs, OutputArgs, OutputFormat, VerifyArgs};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -13,10 +15,13 @@ use super::{DiffArgs, OutputArgs, VerifyArgs};
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResultCommand {
     List(RunsArgs),
+    Summary(SummaryArgs),
     Show(ShowArgs),
+    Coverage(CoverageArgs),
     View(ViewArgs),
     Diff(DiffArgs),
     Verify(VerifyArgs),
+    Regrade(RegradeArgs),
 }
 
 /// List the runs in `.proctor/runs`, newest first, with pass rate and gate.
@@ -39,13 +44,22 @@ pub(crate) struct RunsArgs {
 #[command(after_help = "Examples:
   proctor result show latest
   proctor result show my-suite -o json > result.json
+  proctor result show latest -o markdown | gh pr comment --body-file -
   proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
+  proctor result show latest --failed
+  proctor result show latest --case '^create-' --agent codex
+  proctor result show latest --label suite=basic,suite=smoke
 
-Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
+A filtered report has no gate and no exit code: those belong to the whole run.
+
+Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record, 4 no trial selected.")]
 pub(crate) struct ShowArgs {
     /// The run: its folder, `latest`, or a unique part of its name
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
 
     /// Also write the result as JSON to this file
     #[arg(long, value_name = "FILE")]
@@ -54,6 +68,93 @@ pub(crate) struct ShowArgs {
     /// Also write the result as JUnit XML to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ReportFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Text for people
+    Text,
+    /// One JSON document, for scripts
+    Json,
+    /// Markdown for comments and issues, at most 60,000 bytes
+    Markdown,
+}
+
+impl From<OutputFormat> for ReportFormat {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Text => Self::Text,
+            OutputFormat::Json => Self::Json,
+        }
+    }
+}
+
+/// The flags that select trials of a run.
+#[derive(Debug, Args)]
+pub(crate) struct FilterArgs {
+    /// Only trials that failed, timed out or errored
+    #[arg(long)]
+    pub(crate) failed: bool,
+
+    /// Only cases whose name matches this regular expression
+    #[arg(long, value_name = "REGEX", value_parser = Pattern::compile)]
+    pub(crate) case: Option<Pattern>,
+
+    /// Only trials of this agent, named with or without its model; can be repeated
+    #[arg(long = "agent", value_name = "AGENT")]
+    pub(crate) agents: Vec<String>,
+
+    /// Only cases with these labels: `k=v,k=w,j=x` means k is v or w, and j is x
+    #[arg(long, value_name = "LABELS")]
+    pub(crate) label: Option<String>,
+}
+
+/// Show what needs attention: cases that missed their pass rule first, then causes and totals.
+///
+/// Each case has a strip with a mark per trial: passed ▖ failed ▌ timed out ¦ errored ▯ cancelled or not run ·
+/// (without UTF-8: . F T E C -). FLAKY means that trials failed although the case meets its pass rule.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result summary latest
+  proctor result summary latest --all
+  proctor result summary latest -o json | jq '.causes[] | {count, check, reason}'
+
+The summary reads the index of the run and no trial, so it is quick for any number of trials.
+
+Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
+pub(crate) struct SummaryArgs {
+    /// The run: its folder, `latest`, or a unique part of its name
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// List every case that failed or is inconclusive, and every cause
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Show what agents used of the servers, and which tools, arguments, enum values, resources and prompts no case
+/// touched.
+///
+/// Only calls of agents count, not those of steps. An argument that is `null` counts as not given.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result coverage latest
+  proctor result coverage latest -o json | jq -r '.servers[].tools[] | select(.calls == 0) | .name'
+
+The weight of a tool's schema is an estimate: a quarter of the bytes of its name, description and schema.
+
+Exit codes: 0 shown, 2 usage error or unreadable record.")]
+pub(crate) struct CoverageArgs {
+    /// The run: its folder, `latest`, or a unique part of its name
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -70,9 +171,13 @@ pub(crate) struct ShowArgs {
   proctor result view latest fix-crash-loop 4           its fourth trial
   proctor result view my-suite codex/fix-crash-loop 4   its fourth trial with one agent
   proctor result view latest --raw | less               every recorded event
+  proctor result view latest fix-crash-loop --follow    a trial that is running now
   proctor result view latest -o json | jq 'select(.event.frame)'
 
-Exit codes: 0 shown, 2 usage error or unreadable record, 4 no such trial.")]
+On a terminal, long output goes through PROCTOR_PAGER or PAGER, or else `less`.
+
+Exit codes: 0 shown, 2 usage error or unreadable record, 3 the followed run ended before its trial,
+4 no such trial.")]
 pub(crate) struct ViewArgs {
     /// The run: its folder, `latest`, or a unique part of its name
     #[arg(value_name = "RUN")]
@@ -98,6 +203,14 @@ pub(crate) struct ViewArgs {
     #[arg(long)]
     pub(crate) full: bool,
 
+    /// Show a running trial as it goes on, until it ends
+    #[arg(long, conflicts_with_all = ["raw", "findings", "output"])]
+    pub(crate) follow: bool,
+
+    /// Write to the terminal directly, not through a pager
+    #[arg(long)]
+    pub(crate) no_pager: bool,
+
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ViewFormat,
@@ -109,4 +222,50 @@ pub(crate) enum ViewFormat {
     Text,
     /// The recorded events as JSON, one per line
     Json,
+}
+
+/// Grade a recorded run again, with the checks as they are now.
+///
+/// Starts no agent and no server, and asks no model unless you pass `--judge`. Assertions are evaluated on
+/// the recorded calls. Results of verify steps and judges are kept as recorded if the step is unchanged;
+/// otherwise the trial is inconclusive. Trials that something other than a check decided (a timeout, a
+/// server that died) keep their outcome.
+///
+/// The result is written to `grades/NAME.jsonl` in the folder of the run. The record does not change.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result regrade latest                       the suite of the run, as it is now
+  proctor result regrade latest --with stricter.yaml
+  proctor result regrade latest --judge=openai:gpt-5  ask this judge about every judge step
+  proctor result regrade latest -o json | jq '.results[] | select(.proctor.changed) | .taskName'
+
+Exit codes: those of `check`, by the new grades: 0 every case meets its pass rule, 1 a case misses its
+pass rule, 2 usage or configuration error, 3 inconclusive, 130 interrupted.")]
+pub(crate) struct RegradeArgs {
+    /// The run: its folder, `latest`, or a unique part of its name
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// Eval file with the checks; default: that of the run, as it is now
+    #[arg(long, value_name = "EVAL")]
+    pub(crate) with: Option<PathBuf>,
+
+    /// Ask the judge of the suite, or this model, about every judge step
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "absent, without a model, with one")]
+    pub(crate) judge: Option<Option<String>>,
+
+    /// Name of the file in `grades`; default: from the eval file and the hash of its checks
+    #[arg(long, value_name = "NAME", conflicts_with = "dry_run")]
+    pub(crate) name: Option<String>,
+
+    /// Show the result without writing it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) loading: LoadingArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }

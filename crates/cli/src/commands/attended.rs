@@ -44,6 +44,11 @@ impl InteractiveHost {
             EngineError::NothingSelected(suite) => {
                 nothing_selected(&suite, format.unwrap_or(OutputFormat::Text))
             }
+            EngineError::NothingToRerun(_) => {
+                let text = self.redactor.text(&error.to_string()).into_owned();
+                output::message(&output::printable_lines(&format!("{text}\n")))?;
+                Ok(Exit::NothingSelected)
+            }
             EngineError::NoEvals { any_invalid } => {
                 output::message("no evals left to run\n")?;
                 Ok(if any_invalid {
@@ -79,6 +84,11 @@ impl InteractiveHost {
             | EngineError::Missing(_)
             | EngineError::Record(_)) => Err(error.into()),
         }
+    }
+
+    /// The text without secrets.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        self.redactor.text(text).into_owned()
     }
 
     fn say(&self, text: &str) {

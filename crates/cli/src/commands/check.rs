@@ -2,14 +2,18 @@
 
 mod display;
 mod ending;
+mod github;
 mod screen;
 mod signals;
+mod watch;
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use proctor_run::engine::options::{ConsentTerms, GateOptions, RunOptions, WidthOption};
+use proctor_run::engine::options::{
+    ConsentTerms, GateOptions, RerunOption, RunOptions, WidthOption,
+};
 use proctor_run::engine::{
     CheckOptions, Engine, Host, PreparedRun, RunCompletion, RunInProgress, RunSource,
 };
@@ -17,17 +21,33 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::display::Display;
 use self::ending::RunFinisher;
+use self::github::GitHubJob;
 use self::screen::RunScreen;
 use self::signals::{RunSignals, RunStage};
 use super::attended::InteractiveHost;
 use super::target::Targets;
-use super::{engine, prepare_with, result};
+use super::{engine, prepare_with, refused, result};
 use crate::args::{CheckArgs, GateArgs, RunArgs};
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
+    match &args.file {
+        Some(file) if args.watch => watch::run(args, file),
+        _ => run_once(args),
+    }
+}
+
+/// Runs the suite once.
+fn run_once(args: &CheckArgs) -> anyhow::Result<Exit> {
+    let named = [&args.file, &args.resume, &args.retry_errors, &args.replay];
+    let name = named.into_iter().flatten().next();
+    let name = name.map_or_else(String::new, |path| path.display().to_string());
+    start(args).map_err(|error| refused::report(&args.run, &name, error))
+}
+
+fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&[]));
     let options = CheckOptions {
@@ -89,6 +109,10 @@ pub(super) fn run_options(flags: &RunArgs) -> anyhow::Result<RunOptions> {
         },
         fail_fast: flags.fail_fast,
         no_context: flags.no_context,
+        rerun: RerunOption {
+            failed: flags.last_failed,
+            errors: flags.rerun_errors,
+        },
         gates: gate_options(&flags.gates)?,
     })
 }
@@ -123,9 +147,13 @@ pub(super) fn run_prepared(
     // From here on the run exists; whatever happens, its record gets an end.
     let redactor = run.redactor().clone();
     let is_terminal = std::io::stderr().is_terminal() && !is_dumb();
-    let display = Display::new(run.names(), &redactor, flags.verbose, is_terminal);
-    let mut screen = RunScreen::start(display);
-    let over = runtime.block_on(watch(&mut run, &mut screen, &mut heard, host));
+    let mut screen = if flags.quiet {
+        RunScreen::quiet()
+    } else {
+        let names = run.names();
+        RunScreen::start(Display::new(names, &redactor, flags.verbose, is_terminal))
+    };
+    let over = runtime.block_on(follow(&mut run, &mut screen, &mut heard, host));
     signals.come_to(RunStage::Ending);
     // Guards end the processes; the runtime waits for them while it shuts down.
     runtime.shutdown_timeout(Duration::from_secs(5));
@@ -135,12 +163,13 @@ pub(super) fn run_prepared(
         redactor: &redactor,
         signals,
         screen,
+        job: GitHubJob::of_environment().filter(|_| !flags.no_github),
     };
     Ok(ending.conclude(run, over))
 }
 
 /// Runs the trials and shows their progress.
-async fn watch(
+async fn follow(
     run: &mut RunInProgress,
     screen: &mut RunScreen,
     heard: &mut UnboundedReceiver<()>,

@@ -1,8 +1,11 @@
 //! `proctor result`: recorded runs, listed and shown.
 
 mod conversation;
+mod coverage;
 mod diff;
 mod list;
+mod regrade;
+mod summary;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -17,10 +20,13 @@ use crate::exit::Exit;
 pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
     match command {
         ResultCommand::List(args) => list::run(args),
+        ResultCommand::Summary(args) => summary::run(args),
         ResultCommand::Show(args) => show::run(args),
+        ResultCommand::Coverage(args) => coverage::run(args),
         ResultCommand::View(args) => conversation::run(args),
         ResultCommand::Diff(args) => diff::run(args),
         ResultCommand::Verify(args) => verify::run(args),
+        ResultCommand::Regrade(args) => regrade::run(args),
     }
 }
 

@@ -1,25 +1,48 @@
-//! `proctor result show`: shows the report of a run again, from its record.
+//! `proctor result show`: shows the report of a run again, or of a part of it, from its record.
+
+mod filter;
 
 use proctor_core::gate::Gate;
 use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
-use proctor_report::Report;
+use proctor_report::{Report, ReportPart};
 
+use self::filter::Filter;
 use super::target::Targets;
 use super::{result, shown};
 use crate::args::ShowArgs;
 use crate::exit::Exit;
+use crate::output;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
     let targets = Targets::resolve(args.out.as_deref(), args.junit.as_deref())?;
+    let filter = Filter::resolve(&args.filter)?;
     let record = RunReader::open(&result::run_folder(&args.run)?)?;
     // Scripts may act on this report, so the index must match the trial files.
-    let summary = Summary::checked(&record)?;
-    let gate = Gate::of(&summary);
-    let report = Report::new(&record, &summary, &gate);
-    if let Some(error) = shown::write_files(&targets, &report).into_iter().next() {
+    let whole = Summary::checked(&record)?;
+    let gate = Gate::of(&whole);
+    let Some(filter) = filter else {
+        return show(args, &targets, &Report::new(&record, &whole, &gate));
+    };
+    let Some(part) = whole.part(&record, &filter.trials)? else {
+        output::message(&filter.nothing_selected(&whole))?;
+        return Ok(Exit::NothingSelected);
+    };
+    let report = Report {
+        part: Some(ReportPart {
+            filter: &filter.words,
+            trials: whole.trials().count(),
+            by_outcome: filter.trials.failed,
+        }),
+        ..Report::new(&record, &part, &gate)
+    };
+    show(args, &targets, &report)
+}
+
+fn show(args: &ShowArgs, targets: &Targets, report: &Report<'_>) -> anyhow::Result<Exit> {
+    if let Some(error) = shown::write_files(targets, report).into_iter().next() {
         return Err(error);
     }
-    shown::show(&report, args.output.output)?;
+    shown::show(report, args.output)?;
     Ok(Exit::Ok)
 }

@@ -4,31 +4,28 @@ use std::io::{self, BufWriter, Write};
 
 use proctor_core::event::RunKind;
 use proctor_report::terminal::{self, TerminalStyle};
-use proctor_report::{Report, ReportError, evals, json, junit};
+use proctor_report::{Report, ReportError, evals, json, junit, markdown};
 
 use super::target::Targets;
-use crate::args::OutputFormat;
+use crate::args::ReportFormat;
 use crate::output;
 
-/// The width of a report if stdout is not a terminal.
-const WIDTH: usize = 100;
-
 /// Writes the report to stdout.
-pub(super) fn show(report: &Report<'_>, format: OutputFormat) -> anyhow::Result<()> {
+pub(super) fn show(report: &Report<'_>, format: ReportFormat) -> anyhow::Result<()> {
     match format {
-        OutputFormat::Json => {
-            let mut out = BufWriter::new(io::stdout().lock());
+        ReportFormat::Json => {
+            let mut out = InertJson::new(BufWriter::new(io::stdout().lock()));
             write_json(report, &mut out).map_err(flattened)?;
             out.flush()?;
         }
-        OutputFormat::Text => {
-            let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
+        ReportFormat::Text => {
             let look = TerminalStyle {
-                width,
+                width: output::width(),
                 colour: true,
             };
             output::result(&terminal::render(report, look)?)?;
         }
+        ReportFormat::Markdown => output::result(&markdown::render(report, markdown::COMMENT))?,
     }
     Ok(())
 }
@@ -54,10 +51,83 @@ pub(super) fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow:
         .collect()
 }
 
+/// A writer of JSON in which no string is a command to a CI service.
+struct InertJson<W> {
+    out: W,
+    /// How many number signs came last, up to two. They are written with what follows them.
+    held: usize,
+}
+
+impl<W: Write> InertJson<W> {
+    fn new(out: W) -> Self {
+        Self { out, held: 0 }
+    }
+
+    /// Writes the number signs before a byte. Two before a bracket would be a command.
+    fn release(&mut self, next: Option<u8>) -> io::Result<()> {
+        let signs: &[u8] = match (std::mem::take(&mut self.held), next) {
+            (2, Some(b'[')) => b"#\\u0023",
+            (2, _) => b"##",
+            (1, _) => b"#",
+            (_, _) => b"",
+        };
+        self.out.write_all(signs)
+    }
+}
+
+impl<W: Write> Write for InertJson<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for part in bytes.split_inclusive(|byte| *byte == b'#') {
+            let (rest, is_sign) = match part {
+                [rest @ .., b'#'] => (rest, true),
+                rest => (rest, false),
+            };
+            if let Some(first) = rest.first() {
+                self.release(Some(*first))?;
+                self.out.write_all(rest)?;
+            }
+            if is_sign && self.held == 2 {
+                self.out.write_all(b"#")?;
+            } else if is_sign {
+                self.held += 1;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.release(None)?;
+        self.out.flush()
+    }
+}
+
 /// The error without its wrapper, so that [`output::is_broken_pipe`] recognizes it.
 fn flattened(error: ReportError) -> anyhow::Error {
     match error {
         ReportError::Write(error) => error.into(),
         ReportError::Record(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_json_document_is_a_command_to_a_ci_service() {
+        let json = r####"{"a":"##[error]x","b":"###[é","c":"#","d":"##"}"####;
+        for size in 1..json.len() {
+            let mut out = Vec::new();
+            let mut writer = InertJson::new(&mut out);
+            for part in json.as_bytes().chunks(size) {
+                writer.write_all(part).unwrap();
+            }
+            writer.flush().unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(!text.contains("##["), "{size}: {text}");
+            let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let whole: serde_json::Value = serde_json::from_str(json).unwrap();
+            assert_eq!(read, whole);
+        }
     }
 }

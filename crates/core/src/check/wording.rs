@@ -40,7 +40,7 @@ pub(super) fn called(calls: &[ObservedToolCall<'_>]) -> String {
     format!("called: {}", distinct(labels))
 }
 
-/// `#3, #7`.
+/// Renders event numbers as `#3, #7`.
 pub(super) fn numbers(seqs: &[u64]) -> String {
     listed(seqs.iter().map(|seq| format!("#{seq}")).collect(), ", ")
 }
@@ -55,7 +55,7 @@ pub(super) fn listed(mut members: Vec<String>, separator: &str) -> String {
     members.join(separator)
 }
 
-/// `3 tool calls`.
+/// Renders a number with its noun, as in `3 tool calls`.
 pub(super) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     let plural = if count == 1 { "" } else { "s" };

@@ -8,7 +8,7 @@ use super::{Context, Decode, Definitions};
 use crate::document::{Node, NodeValue};
 use crate::duration;
 use crate::pattern::Pattern;
-use crate::problem::{Code, Problem, WithSpan};
+use crate::problem::{Code, Problem, Span, WithSpan};
 
 impl<T: Decode> Decode for Option<T> {
     const DECIDES: bool = T::DECIDES;
@@ -55,6 +55,42 @@ impl<T: Decode> Decode for StrictKeys<T> {
 
     fn hole() -> Option<Self> {
         T::hole().map(Self)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        T::schema(definitions)
+    }
+}
+
+/// A map with the places of its keys, for reports that point at them.
+#[derive(Debug, Clone)]
+pub struct KeySpans<T> {
+    pub value: T,
+    pub spans: Vec<(String, Span)>,
+}
+
+impl<T> std::ops::Deref for KeySpans<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: Decode> Decode for KeySpans<T> {
+    const DECIDES: bool = T::DECIDES;
+    const KEYS: &'static [&'static str] = T::KEYS;
+
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        let value = T::decode(node, cx)?;
+        let spans = match &node.data {
+            NodeValue::Mapping(entries) => {
+                let entries = entries.iter();
+                entries.map(|e| (e.key.clone(), e.key_span)).collect()
+            }
+            _ => Vec::new(),
+        };
+        Some(Self { value, spans })
     }
 
     fn schema(definitions: &mut Definitions) -> Value {

@@ -81,6 +81,6 @@ pub enum HttpFailure {
     Broken,
     /// The client's timeout expired.
     TimedOut,
-    /// The client disconnected.
+    /// The client disconnected before the response was complete.
     ClientLeft,
 }

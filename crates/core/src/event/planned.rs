@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::problem::Problem;
 
-use super::{Body, PlannedGates, RunConfig};
+use super::{Body, CheckId, PlannedGates, RunConfig};
 
 /// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -160,11 +160,67 @@ pub struct PlannedCase {
     /// The number of verify steps. Older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_steps: Option<u32>,
+    /// The hashes of its parts. Older records don't have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<CaseParts>,
+    /// Where its checks are written. Older records don't have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<CheckPlace>,
     #[serde(default)]
     pub limits: PlannedLimits,
     /// The shipped eval, if the case is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eval: Option<PlannedEval>,
+}
+
+/// The SHA-256 of each part of a case. A regrade compares them: the record holds no result of a step
+/// that was added or changed since.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseParts {
+    pub prompt: String,
+    pub setup: String,
+    /// The assertions.
+    pub checks: String,
+    pub verify: Vec<StepPart>,
+}
+
+/// A verify step of a case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepPart {
+    pub id: String,
+    /// The SHA-256 of the step, with the bytes of its script.
+    pub hash: String,
+}
+
+/// The place of a check in the suite's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckPlace {
+    pub check: CheckId,
+    /// The file, as the suite's author would write its path.
+    pub path: String,
+    /// The line, from one.
+    pub line: u32,
+}
+
+impl PlannedCase {
+    /// The place of a check; `None` if it is unknown, or if the case has several checks of that name.
+    pub fn place(&self, check: &CheckId) -> Option<&CheckPlace> {
+        self.only_place(|id| id == check)
+    }
+
+    /// The same for a check of which only the name is known.
+    pub fn place_of(&self, name: &str) -> Option<&CheckPlace> {
+        self.only_place(|id| id.name() == name)
+    }
+
+    fn only_place(&self, is_meant: impl Fn(&CheckId) -> bool) -> Option<&CheckPlace> {
+        let mut places = self.places.iter().filter(|place| is_meant(&place.check));
+        match (places.next(), places.next()) {
+            (Some(only), None) => Some(only),
+            (Some(_), Some(_)) | (None, _) => None,
+        }
+    }
 }
 
 /// An eval that a server ships.
@@ -218,7 +274,7 @@ pub struct ServerSeen {
     /// The name that the server reports.
     pub name: Option<String>,
     pub version: Option<String>,
-    /// The protocol version.
+    /// The version of MCP that client and server agreed on.
     pub protocol: String,
     pub tools: u64,
     /// The number of resources and resource templates.
@@ -285,58 +341,6 @@ impl ServerSeen {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn seen() -> ServerSeen {
-        ServerSeen {
-            server: "todo".to_owned(),
-            name: Some("todo".to_owned()),
-            version: Some("1.0".to_owned()),
-            protocol: "2025-11-25".to_owned(),
-            tools: 2,
-            resources: 0,
-            prompts: 0,
-            tools_digest: Some("a".to_owned()),
-            tool_list: None,
-            surface: None,
-        }
-    }
-
-    #[track_caller]
-    fn check(change: impl FnOnce(&mut ServerSeen), expected: &[&str]) {
-        let mut now = seen();
-        change(&mut now);
-        assert_eq!(now.changes_since(&seen()), expected);
-    }
-
-    #[test]
-    fn changes_of_a_server_are_described() {
-        check(|_| {}, &[]);
-        check(|now| now.resources = 5, &[]);
-        check(|now| now.tools_digest = None, &[]);
-        check(
-            |now| now.version = None,
-            &["its version changed from `1.0` to none"],
-        );
-        check(
-            |now| now.tools_digest = Some("b".to_owned()),
-            &["its tools changed"],
-        );
-        check(
-            |now| {
-                now.tools = 3;
-                now.protocol = "2026-07-28".to_owned();
-            },
-            &[
-                "its protocol changed from `2025-11-25` to `2026-07-28`",
-                "the number of its tools changed from 2 to 3",
-            ],
-        );
-    }
-}
-
 /// An eval that is listed, and not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -359,3 +363,6 @@ pub enum NotRunOutcome {
     /// It is of a type that is not known here.
     Skipped,
 }
+
+#[cfg(test)]
+mod tests;

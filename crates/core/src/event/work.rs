@@ -68,7 +68,7 @@ pub struct ModelReplied {
     pub cost_usd: Option<f64>,
 }
 
-/// A step ended.
+/// The result of a setup, verify or cleanup step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepEnded {
@@ -109,6 +109,15 @@ impl CheckId {
         match self {
             Self::Step(id) | Self::Judge(id) => Some(id),
             Self::Assertion(_) | Self::Grading(_) => None,
+        }
+    }
+
+    /// The check's key in a suite file, or the id of the verify step.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Assertion(name) | Self::Step(name) | Self::Judge(name) | Self::Grading(name) => {
+                name
+            }
         }
     }
 

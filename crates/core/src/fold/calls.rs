@@ -16,7 +16,7 @@ use crate::message::{Message, present};
 /// The result type of a stateless server that needs more input from the client.
 const INPUT_REQUIRED: &str = "input_required";
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct CallFold {
     made: Vec<Call>,
     /// The time of each call, by its index.
@@ -26,10 +26,12 @@ pub(super) struct CallFold {
     /// Calls that continue when the client sends the input.
     open: Vec<OpenCall>,
     payload_bytes_left: u64,
+    /// Whether results are kept.
+    results: bool,
 }
 
 /// A call whose server asked for more input.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OpenCall {
     call: usize,
     conn: crate::event::ConnectionId,
@@ -55,13 +57,14 @@ struct Params<'a> {
 }
 
 impl CallFold {
-    pub(super) fn new(payload_bytes: u64) -> Self {
+    pub(super) fn new(payload_bytes: u64, results: bool) -> Self {
         Self {
             made: Vec::new(),
             made_at: Vec::new(),
             in_error: Vec::new(),
             open: Vec::new(),
             payload_bytes_left: payload_bytes,
+            results,
         }
     }
 
@@ -135,6 +138,9 @@ impl CallFold {
         };
         let answer = match (message.error, message.result) {
             (Some(error), _) => error_of(error),
+            (None, Some(result)) if !self.results => CallOutcome::Result(Payload::Omitted {
+                bytes: result.get().len() as u64,
+            }),
             (None, result) => CallOutcome::Result(self.payload(result)),
         };
         self.made[call].answer = answer;

@@ -85,7 +85,7 @@ pub struct Conduct {
 }
 
 /// A fold of conduct in progress.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ConductFold {
     exchanges: HashMap<(ConnectionId, u64), HttpExchangeFacts>,
     /// With HTTP+SSE: the POST whose message has not come yet.
@@ -100,7 +100,7 @@ pub(super) struct ConductFold {
 }
 
 /// The facts about an HTTP exchange.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct HttpExchangeFacts {
     status: Option<u16>,
     failure: Option<(HttpFailure, String)>,

@@ -10,7 +10,7 @@ use super::MessagePosition;
 const KEPT: usize = 20;
 
 /// The recorded findings, and those derived from messages.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     recorded: Vec<Finding>,
     recorded_kinds: HashSet<(ConnectionId, FindingKind)>,

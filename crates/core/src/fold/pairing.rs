@@ -14,7 +14,7 @@ use crate::message::Id;
 const REMEMBERED: usize = 10_000;
 
 /// A request without a response.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PendingRequest {
     /// The call that it belongs to, if any.
     pub(super) call: Option<usize>,
@@ -49,7 +49,7 @@ pub(super) enum RequestMatch {
     Never,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Pairing {
     /// By connection and id, in order, since some clients reuse an id.
     waiting: HashMap<(ConnectionId, Id), VecDeque<PendingRequest>>,

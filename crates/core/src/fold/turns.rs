@@ -11,8 +11,8 @@ use crate::event::{Body, Event, EventKind, Purpose};
 use crate::model::{Arguments, Turn, Usage};
 use crate::record::Blobs;
 
-use super::invented::ToolName;
 use super::text::ClippedText;
+use super::unknown_tools::ToolName;
 
 /// How many turns are kept.
 const TURNS: usize = 10_000;
@@ -53,14 +53,14 @@ pub struct RequestedCall {
 }
 
 /// A request to the agent's model that has no reply yet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OpenRequest {
     at: u64,
     offered: Option<BTreeSet<String>>,
 }
 
 /// Turns, as far as their events are known.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct TurnFold {
     text_bytes: usize,
     offered: Option<BTreeSet<String>>,

@@ -20,8 +20,8 @@ use crate::record::{Blobs, RecordError};
 use crate::transcript::SkillLoad;
 use crate::verdict::Verdict;
 
-use super::invented::UnknownToolCalls;
 use super::text::ClippedText;
+use super::unknown_tools::UnknownToolCalls;
 
 /// The type of steps that a judge decides.
 const JUDGE: &str = "llmJudge";
@@ -200,7 +200,7 @@ fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 }
 
 /// A fold of work in progress.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WorkFold {
     work: TrialWork,
     text_bytes: usize,

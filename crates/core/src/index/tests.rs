@@ -161,6 +161,14 @@ fn an_incomplete_index_is_rebuilt_once() {
             whole.replace("\"attempt\":1", "\"attempt\":2"),
             "of another attempt",
         ),
+        (
+            whole.replacen("\"file\":\"b", "\"file\":\"a.1.jsonl\",\"file\":\"b", 1),
+            "of two files in one line",
+        ),
+        (
+            whole.replacen("{\"ended\":{", "{ \"ended\" : {", 1),
+            "a line that another program wrote",
+        ),
     ] {
         fs::write(index_of(folder.path()), damaged).unwrap();
         assert_eq!(load(&run, IndexScrutiny::Length).unwrap(), all, "{what}");
@@ -169,6 +177,45 @@ fn an_incomplete_index_is_rebuilt_once() {
     }
     fs::remove_file(index_of(folder.path())).unwrap();
     assert_eq!(ended(&run).unwrap(), all[..2]);
+    assert!(!index_of(folder.path()).exists());
+}
+
+#[test]
+fn a_trial_is_named_by_the_index_without_opening_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = three(folder.path());
+    let named = || -> Vec<(String, Option<String>)> {
+        let all = identities(&run).unwrap().into_iter();
+        all.map(|(file, trial)| (file.file_name().to_owned(), trial.map(|trial| trial.case)))
+            .collect()
+    };
+    let case = |name: &str| Some(format!("tasks/{name}.yaml#{name}"));
+    let expected = [
+        ("a.1.jsonl", "a"),
+        ("b.1.jsonl", "b"),
+        ("c.1.jsonl.part", "c"),
+    ];
+    let expected = expected.map(|(file, name)| (file.to_owned(), case(name)));
+    assert_eq!(named(), expected);
+    let before = fs::read_to_string(index_of(folder.path())).unwrap();
+    let trials = folder.path().join(TRIALS);
+    let text = fs::read(trials.join("a.1.jsonl")).unwrap();
+    blank(&trials.join("a.1.jsonl"));
+    assert_eq!(named(), expected);
+    // A file of another length is another file, and says itself what it is.
+    let other = String::from_utf8(text)
+        .unwrap()
+        .replace("tasks/a.yaml#a", "tasks/other.yaml#other");
+    fs::write(trials.join("a.1.jsonl"), other).unwrap();
+    assert_eq!(named()[0].1, case("other"));
+    fs::write(
+        index_of(folder.path()),
+        before.replace("2026-11-15T05", "2026-11-15T06"),
+    )
+    .unwrap();
+    assert_eq!(named()[1..], expected[1..]);
+    fs::remove_file(index_of(folder.path())).unwrap();
+    assert_eq!(named()[1..], expected[1..]);
     assert!(!index_of(folder.path()).exists());
 }
 
@@ -208,7 +255,13 @@ fn a_resumed_run_writes_behind_a_torn_line() {
     let run = RunWriter::resume(folder.path(), Redactor::default(), options).unwrap();
     end(begin(&run, "c", 2), Outcome::Passed);
     let reader = RunReader::open(folder.path()).unwrap();
-    assert!(StoredIndex::read(&reader).entries.contains_key("c.2.jsonl"));
+    let files = reader.trial_names().unwrap();
+    let resumed = files
+        .iter()
+        .position(|name| &**name == "c.2.jsonl")
+        .unwrap();
+    let mut stored = StoredIndex::read(&reader, &files);
+    assert!(stored.entry(resumed, "c.2.jsonl").is_some());
 }
 
 #[test]

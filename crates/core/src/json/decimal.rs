@@ -156,7 +156,7 @@ fn sum(a: &[u8], b: &[u8]) -> Vec<u8> {
     places
 }
 
-/// `larger - smaller`.
+/// Subtracts digit by digit: `larger - smaller`.
 fn difference(larger: &[u8], smaller: &[u8]) -> Vec<u8> {
     let mut borrow = 0;
     let mut places: Vec<u8> = larger

@@ -25,7 +25,6 @@ const MAX_CALLS: usize = 100;
 /// The calls that a lenient implementation may find in a frame, beyond those of the strict parser.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LenientReading {
-    /// The possible calls.
     pub calls: Vec<UnclearCall>,
     /// The ids of requests in parts that the strict parser refuses: a server may answer them.
     pub ids: Vec<Id>,

@@ -25,6 +25,8 @@ fn case(number: usize) -> PlannedCase {
         labels: BTreeMap::new(),
         parallel: false,
         verify_steps: None,
+        parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }

@@ -58,7 +58,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io {
             doing,
             path: path.to_owned(),

@@ -12,7 +12,7 @@ use crate::event::{Body, Event, EventKind, RECORD_VERSION, RunStarted};
 use super::blobs::Blobs;
 use super::events::{EventReader, FileDigest, Position, digest};
 use super::log::private;
-use super::shared::lock;
+use super::state::{lock, make_folder};
 use super::{BLOBS, ENDED, PART, RUN, RecordError, TRIALS};
 
 /// The folder of a run, for reading.
@@ -153,6 +153,11 @@ impl RunReader {
         lengths.sum()
     }
 
+    /// Whether a process writes the run now.
+    pub fn is_active(&self) -> bool {
+        matches!(lock(&self.folder), Err(RecordError::Locked { .. }))
+    }
+
     /// The length of `run.jsonl`.
     pub(crate) fn run_bytes(&self) -> Result<u64, RecordError> {
         let path = self.folder.join(RUN);
@@ -179,6 +184,28 @@ impl RunReader {
     }
 }
 
+impl RunReader {
+    /// Creates a file in a folder of the run that is not part of the record. Returns its path, the
+    /// temporary path under which it is written, and the file.
+    pub(crate) fn file_beside(
+        &self,
+        folder: &str,
+        name: &str,
+    ) -> Result<(PathBuf, PathBuf, fs::File), RecordError> {
+        let folder = self.folder.join(folder);
+        make_folder(&folder)?;
+        let path = folder.join(name);
+        let temporary = folder.join(format!("{name}.{}.tmp", std::process::id()));
+        let file = private()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&temporary)
+            .map_err(RecordError::io("create", &temporary))?;
+        Ok((path, temporary, file))
+    }
+}
+
 impl TrialFile {
     fn of(path: PathBuf) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
@@ -193,6 +220,26 @@ impl TrialFile {
             ended,
             path,
         })
+    }
+
+    /// The file as it is called now: it is renamed when its trial ends.
+    #[must_use]
+    pub fn current(self) -> Self {
+        if self.ended {
+            return self;
+        }
+        let ended = self
+            .path
+            .with_file_name(format!("{}.{}{ENDED}", self.stem, self.attempt));
+        if ended.exists() {
+            Self {
+                ended: true,
+                path: ended,
+                ..self
+            }
+        } else {
+            self
+        }
     }
 
     /// The file name under `trials/`.

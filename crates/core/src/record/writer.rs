@@ -21,7 +21,7 @@ use super::log::{EventLog, sync_folder};
 use super::name::trial_stem;
 use super::queue::{FollowUp, Queue};
 use super::reader::RunReader;
-use super::shared::{RecordState, blob_bytes, lock, make_folder};
+use super::state::{RecordState, blob_bytes, lock, make_folder};
 use super::sync::TrialEnd;
 use super::unused::is_unused;
 use super::{ENDED, MAX_FRAME, MAX_INLINE, MAX_TRIAL, PART, RUN, RecordError, SUMMARY, TRIALS};

@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 
 use crate::event::SkippedEval;
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, Body, CaseTally, CheckEvaluated, CheckId,
+    AgentClaimed, AgentEnded, AgentStarted, Body, CaseTally, CheckEvaluated, CheckId, CheckPlace,
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
     PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted, RunTally,
@@ -28,22 +28,8 @@ impl Redactor {
     /// The content of an event without secrets.
     pub fn what(&self, what: EventKind) -> EventKind {
         match what {
-            EventKind::RunStarted(run) => EventKind::RunStarted(RunStarted {
-                record: run.record,
-                proctor: self.owned(run.proctor),
-                started: self.owned(run.started),
-                name: self.owned(run.name),
-                command: self.command(run.command),
-                context: run.context.map(|context| self.context(context)),
-            }),
-            EventKind::RunEnded(run) => EventKind::RunEnded(RunEnded {
-                exit: run.exit,
-                reason: self.optional(run.reason),
-                changed_trials: {
-                    let trials = run.changed_trials.into_iter();
-                    trials.map(|trial| self.owned(trial)).collect()
-                },
-            }),
+            EventKind::RunStarted(run) => EventKind::RunStarted(self.run_started(run)),
+            EventKind::RunEnded(run) => EventKind::RunEnded(self.run_ended(run)),
             EventKind::TrialStarted(trial) => EventKind::TrialStarted(self.trial_started(trial)),
             EventKind::PhaseStarted { phase } => EventKind::PhaseStarted { phase },
             EventKind::TrialEnded(trial) => EventKind::TrialEnded(self.trial_ended(trial)),
@@ -68,15 +54,7 @@ impl Redactor {
                 ..finding
             }),
             EventKind::RunPlanned(planned) => EventKind::RunPlanned(self.planned(planned)),
-            EventKind::ServerSeen(seen) => EventKind::ServerSeen(ServerSeen {
-                server: self.owned(seen.server),
-                name: self.optional(seen.name),
-                version: self.optional(seen.version),
-                protocol: self.owned(seen.protocol),
-                tool_list: seen.tool_list.map(|list| self.body(list)),
-                surface: seen.surface.map(|surface| self.body(surface)),
-                ..seen
-            }),
+            EventKind::ServerSeen(seen) => EventKind::ServerSeen(self.server_seen(seen)),
             EventKind::Prompted { text } => EventKind::Prompted {
                 text: self.body(text),
             },
@@ -105,26 +83,68 @@ impl Redactor {
             | EventKind::AgentWrote { .. }
             | EventKind::AgentClaimed(_)
             | EventKind::AgentEnded(_)) => self.of_agent(agent),
-            EventKind::StepEnded(step) => EventKind::StepEnded(StepEnded {
-                id: self.owned(step.id),
-                kind: self.owned(step.kind),
-                verdict: self.verdict(step.verdict),
-                output: step.output.map(|output| self.body(output)),
-                outputs: self.table(step.outputs),
-                ..step
-            }),
-            EventKind::Graded(graded) => EventKind::Graded(CheckEvaluated {
-                check: self.owned(graded.check),
-                id: graded.id.map(|id| self.check_id(id)),
-                details: self.list(graded.details),
-                verdict: self.verdict(graded.verdict),
-                evidence: graded.evidence,
-                notes: self.list(graded.notes),
-            }),
+            EventKind::StepEnded(step) => EventKind::StepEnded(self.step_ended(step)),
+            EventKind::Graded(graded) => EventKind::Graded(self.graded(graded)),
             EventKind::Unknown(event) => EventKind::Unknown(UnknownEvent {
                 name: self.owned(event.name),
                 content: event.content.map(|content| self.json(&content)),
             }),
+        }
+    }
+
+    fn run_started(&self, run: RunStarted) -> RunStarted {
+        RunStarted {
+            record: run.record,
+            proctor: self.owned(run.proctor),
+            started: self.owned(run.started),
+            name: self.owned(run.name),
+            command: self.command(run.command),
+            context: run.context.map(|context| self.context(context)),
+        }
+    }
+
+    fn run_ended(&self, run: RunEnded) -> RunEnded {
+        RunEnded {
+            exit: run.exit,
+            reason: self.optional(run.reason),
+            changed_trials: {
+                let trials = run.changed_trials.into_iter();
+                trials.map(|trial| self.owned(trial)).collect()
+            },
+        }
+    }
+
+    fn server_seen(&self, seen: ServerSeen) -> ServerSeen {
+        ServerSeen {
+            server: self.owned(seen.server),
+            name: self.optional(seen.name),
+            version: self.optional(seen.version),
+            protocol: self.owned(seen.protocol),
+            tool_list: seen.tool_list.map(|list| self.body(list)),
+            surface: seen.surface.map(|surface| self.body(surface)),
+            ..seen
+        }
+    }
+
+    fn step_ended(&self, step: StepEnded) -> StepEnded {
+        StepEnded {
+            id: self.owned(step.id),
+            kind: self.owned(step.kind),
+            verdict: self.verdict(step.verdict),
+            output: step.output.map(|output| self.body(output)),
+            outputs: self.table(step.outputs),
+            ..step
+        }
+    }
+
+    fn graded(&self, graded: CheckEvaluated) -> CheckEvaluated {
+        CheckEvaluated {
+            check: self.owned(graded.check),
+            id: graded.id.map(|id| self.check_id(id)),
+            details: self.list(graded.details),
+            verdict: self.verdict(graded.verdict),
+            evidence: graded.evidence,
+            notes: self.list(graded.notes),
         }
     }
 
@@ -167,11 +187,17 @@ impl Redactor {
     }
 
     fn planned(&self, planned: RunPlanned) -> RunPlanned {
+        let place = |place: CheckPlace| CheckPlace {
+            check: self.check_id(place.check),
+            path: self.owned(place.path),
+            line: place.line,
+        };
         let case = |case: PlannedCase| PlannedCase {
             id: self.owned(case.id),
             name: self.owned(case.name),
             path: self.owned(case.path),
             labels: self.table(case.labels),
+            places: case.places.into_iter().map(place).collect(),
             eval: case.eval.map(|eval| PlannedEval {
                 server: self.owned(eval.server),
                 id: self.owned(eval.id),

@@ -154,7 +154,7 @@ impl Layer {
     }
 }
 
-/// Whether `%HH` occurs.
+/// Whether the text has a percent-encoded byte (`%HH`).
 pub(super) fn has_percent(text: &[u8]) -> bool {
     memchr::memchr_iter(b'%', text).any(|at| hex(&text[at + 1..], 2).is_some())
 }

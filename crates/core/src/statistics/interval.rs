@@ -77,7 +77,7 @@ pub fn clopper_pearson_upper(passed: u32, trials: u32, alpha: f64) -> f64 {
 }
 
 /// The share of failures that clean runs still allow, one-sided at 95 %: what "stable" means.
-pub fn stable_failure_bound(clean_runs: u32) -> f64 {
+pub fn failures_allowed(clean_runs: u32) -> f64 {
     clopper_pearson_upper(0, clean_runs, ALPHA)
 }
 

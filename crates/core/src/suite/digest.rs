@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use serde::Serialize;
@@ -16,6 +17,8 @@ use super::agent::AgentKind;
 use super::server::Transport;
 use super::step::{Action, ScriptSource, ScriptStep};
 use super::{Agent, Case, Isolation, JudgeModel, Server, Step, Suite};
+use crate::check::Check;
+use crate::event::{CaseParts, StepPart};
 use crate::json::canonical;
 use crate::redact::{Redactor, is_secret_name};
 
@@ -42,6 +45,32 @@ pub fn digest(case: &Case) -> io::Result<String> {
         content["unmet"] = json!(case.unmet);
     }
     Ok(sha256(canonical(&content).as_bytes()))
+}
+
+/// The SHA-256 of each part of a case. Fails if a file that the case names can't be read.
+pub fn parts(case: &Case) -> io::Result<CaseParts> {
+    let hash = |value: &Value| sha256(canonical(value).as_bytes());
+    let setup: io::Result<Vec<Value>> = case.setup.iter().map(step).collect();
+    let verify = case.verify.iter().map(|one| {
+        let part = StepPart {
+            id: one.id.clone(),
+            hash: hash(&step(one)?),
+        };
+        Ok(part)
+    });
+    Ok(CaseParts {
+        prompt: hash(&json!(case.prompt.to_string())),
+        setup: hash(&Value::Array(setup?)),
+        checks: checks(&case.checks)?,
+        verify: verify.collect::<io::Result<_>>()?,
+    })
+}
+
+/// The SHA-256 of assertions.
+pub fn checks(checks: &[Arc<Check>]) -> io::Result<String> {
+    let checks = checks.iter().map(|check| value(check.as_ref()));
+    let checks: io::Result<Vec<Value>> = checks.collect();
+    Ok(sha256(canonical(&Value::Array(checks?)).as_bytes()))
 }
 
 /// The SHA-256 of the surroundings of a suite's cases: its servers, the scripts of its models, and the
@@ -174,11 +203,9 @@ fn sha256(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
-    use crate::check::Check;
     use crate::suite::server::AllowedTools;
     use crate::suite::template::Template;
     use crate::suite::{CaseId, Limits};
@@ -208,6 +235,7 @@ mod tests {
             }],
             cleanup: Vec::new(),
             checks: vec![Arc::new(Check::MinToolCalls(1))],
+            places: Vec::new(),
             pass: None,
             unmet: Vec::new(),
             shipped: None,
@@ -233,6 +261,30 @@ mod tests {
         let mut stricter = inline("true");
         stricter.checks = vec![Arc::new(Check::MinToolCalls(2))];
         assert_ne!(digest(&stricter).unwrap(), original);
+    }
+
+    #[test]
+    fn a_change_of_one_part_changes_the_digest_of_that_part_only() {
+        let inline = |text: &str| case(ScriptSource::Inline(text.to_owned()));
+        let original = parts(&inline("true")).unwrap();
+        let other_step = parts(&inline("false")).unwrap();
+        assert_ne!(other_step.verify, original.verify);
+        assert_eq!(other_step.verify[0].id, "verify_0");
+        assert_eq!(
+            (&other_step.prompt, &other_step.setup, &other_step.checks),
+            (&original.prompt, &original.setup, &original.checks)
+        );
+        let mut stricter = inline("true");
+        stricter.checks = vec![Arc::new(Check::MinToolCalls(2))];
+        let stricter = parts(&stricter).unwrap();
+        assert_ne!(stricter.checks, original.checks);
+        assert_eq!(stricter.verify, original.verify);
+        let mut prepared = inline("true");
+        prepared.setup = prepared.verify.clone();
+        assert_ne!(parts(&prepared).unwrap().setup, original.setup);
+        let mut asked = inline("true");
+        asked.prompt = Template::literal("Do that.");
+        assert_ne!(parts(&asked).unwrap().prompt, original.prompt);
     }
 
     #[test]

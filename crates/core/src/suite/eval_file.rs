@@ -10,8 +10,8 @@ use super::assertion_file::AssertionsFile;
 use super::gates_file::GatesFile;
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
-    Context, Decode, Definitions, LooseText, NonEmpty, PositiveInteger, RequiredKey, StrictKeys,
-    Table, record, words,
+    Context, Decode, Definitions, KeySpans, LooseText, NonEmpty, PositiveInteger, RequiredKey,
+    StrictKeys, Table, record, words,
 };
 use crate::document::Node;
 use crate::hint::{listed, nearest};
@@ -180,7 +180,7 @@ record! {
         /// Selects only tasks that have all of these labels.
         "labelSelector" => label_selector: Table<LooseText>,
         /// The assertions to check after each task.
-        "assertions" => assertions: Option<StrictKeys<AssertionsFile>>,
+        "assertions" => assertions: Option<StrictKeys<KeySpans<AssertionsFile>>>,
         /// The pass rule: how many trials of a case must pass, such as `4/5`. Only Proctor supports this key.
         "pass" => pass: Option<WithSpan<PassRule>>,
     }

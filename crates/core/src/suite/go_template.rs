@@ -24,11 +24,11 @@ pub struct GoTemplate {
 /// The use of a template, which decides its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateUse {
-    /// `commands.runPrompt`.
+    /// The template in `commands.runPrompt`.
     RunPrompt,
-    /// `commands.argTemplateMcpServer`.
+    /// The template in `commands.argTemplateMcpServer`.
     McpServer,
-    /// `commands.argTemplateAllowedTools`.
+    /// The template in `commands.argTemplateAllowedTools`.
     AllowedTools,
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::eval_file::ApiVersion;
 use super::files::{self, FileOrigin};
 use super::resolve_assertions::ServerScope;
-use super::step::resolve::{AliasTarget, StepScope, resolve_file, resolve_phases, resolve_prompt};
+use super::step::resolve::{
+    AliasTarget, StepScope, resolve_file, resolve_phases, resolve_prompt, step_id,
+};
 use super::step_file::{JudgeStepFile, ScriptStepFile, StepBody, StepFile};
 use super::task_file::{
     LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TextSourceFile,
@@ -14,6 +16,7 @@ use super::template::Template;
 use super::variables::Environment;
 use super::{Case, CaseId, Limits};
 use crate::decode::{Context, LooseText, Table};
+use crate::event::{CheckId, CheckPlace};
 use crate::hint::nearest_hint;
 use crate::phase::Phase;
 use crate::problem::{Code, Problem, Span, WithSpan};
@@ -119,10 +122,30 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
         verify,
         cleanup,
         checks: Vec::new(),
+        places: verify_places(&parts.verify, cx),
         pass: None,
         unmet,
         shipped: None,
     })
+}
+
+/// Where the verify steps are written.
+fn verify_places(verify: &[StepFile], cx: &Context<'_>) -> Vec<CheckPlace> {
+    let path = cx.source.path().display().to_string();
+    let places = verify.iter().enumerate().map(|(index, file)| {
+        let id = step_id(file, Phase::Grade, index);
+        let check = match &file.body {
+            StepBody::Judge(_) => CheckId::Judge(id),
+            StepBody::Script(_) | StepBody::Http(_) | StepBody::Aliased { .. } => CheckId::Step(id),
+        };
+        CheckPlace {
+            check,
+            path: path.clone(),
+            line: file.kind.span.line,
+        }
+    });
+    // The place of a step in the older form may be unknown.
+    places.filter(|place| place.line > 0).collect()
 }
 
 /// Checks that the version fits the form of the task.

@@ -18,6 +18,7 @@ use super::{Case, PassRule, ShippedEvalSet, TaskSource};
 use crate::check::Check;
 use crate::decode::{Context, Decode};
 use crate::document;
+use crate::event::{CheckId, CheckPlace};
 use crate::hint::nearest_hint;
 use crate::problem::{Code, Problem, Problems, Span, WithSpan};
 
@@ -69,6 +70,8 @@ struct TaskSet<'a> {
     labels: BTreeMap<String, String>,
     assertions: Option<&'a AssertionsFile>,
     checks: Vec<Arc<Check>>,
+    /// Where the checks are written.
+    places: Vec<CheckPlace>,
     pass: Option<WithSpan<PassRule>>,
     origin: FileOrigin,
     mapping: BTreeMap<String, String>,
@@ -144,6 +147,14 @@ impl<'a> Tasks<'a> {
                 .collect(),
             None => Vec::new(),
         };
+        let path = self.cx.source.path().display().to_string();
+        let keys = file.assertions.iter().flat_map(|keys| &keys.0.spans);
+        let places = keys.map(|(key, span)| CheckPlace {
+            check: CheckId::Assertion(key.clone()),
+            path: path.clone(),
+            line: span.line,
+        });
+        let places: Vec<CheckPlace> = places.collect();
         if let Some(evals) = &file.evals {
             let server = scope.resolve("task set", &evals.server, self.cx);
             if let Some((label, _)) = file.label_selector.iter().next() {
@@ -155,6 +166,7 @@ impl<'a> Tasks<'a> {
                 server,
                 level: evals.level,
                 checks,
+                places,
                 pass: file.pass.as_ref().map(|pass| pass.value),
             });
             return;
@@ -166,7 +178,8 @@ impl<'a> Tasks<'a> {
             labels: labels
                 .map(|(k, v)| (k.value.clone(), v.0.clone()))
                 .collect(),
-            assertions: file.assertions.as_deref(),
+            assertions: file.assertions.as_ref().map(|keys| &keys.0.value),
+            places,
             checks,
             pass: file.pass,
             origin,
@@ -321,6 +334,7 @@ impl<'a> Tasks<'a> {
                 set.selected = true;
                 selected.push(*at);
                 case.checks.extend(set.checks.iter().cloned());
+                case.places.extend(set.places.iter().cloned());
                 case.pass = case.pass.or(set.pass.map(|pass| pass.value));
             }
         }

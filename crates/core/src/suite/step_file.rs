@@ -41,7 +41,6 @@ pub enum StepBody {
         alias: String,
         /// The part of the type after the first dot.
         operation: String,
-        /// The step's value.
         value: Node,
     },
 }

@@ -1,5 +1,7 @@
 //! Summaries of written runs.
 
+mod parts;
+
 use std::path::Path;
 
 use crate::event::{
@@ -37,6 +39,8 @@ fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
         labels: BTreeMap::new(),
         parallel: false,
         verify_steps: None,
+        parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     }
@@ -187,56 +191,61 @@ fn pass_rules_apply_per_case() {
     assert_eq!(Gate::of(&run.summary()), Gate::Met);
 }
 
+/// Writes an attempt with a finding, a reply of the model and three checks, that ends as errored.
+fn errored_attempt(run: &Run, attempt: u32) {
+    let mut trial = run.trial("z", "a", 1, attempt);
+    let mut add = |what| trial.append(20, what).expect("an event");
+    add(EventKind::ConnectionOpened(ConnectionOpened {
+        conn: ConnectionId(1),
+        server: "fs".to_owned(),
+        actor: crate::event::Actor::Loop,
+        transport: WireKind::Stdio,
+        target: String::new(),
+    }));
+    add(EventKind::Finding(Finding {
+        conn: ConnectionId(1),
+        kind: FindingKind::Noise,
+        detail: "hello".to_owned(),
+        count: 3,
+    }));
+    add(EventKind::ModelAsked(ModelAsked {
+        ask: 1,
+        purpose: Purpose::Agent,
+        model: "scripted:a".to_owned(),
+        known: 0,
+        request: Body::Text("{}".to_owned()),
+        digest: String::new(),
+    }));
+    add(EventKind::ModelReplied(ModelReplied {
+        ask: 1,
+        turn: Body::Text("{}".to_owned()),
+        raw: None,
+        stop: StopReason::Done,
+        usage: Usage {
+            input: Some(10),
+            output: Some(1),
+            ..Usage::default()
+        },
+        cost_usd: Some(0.5),
+    }));
+    for verdict in [Verdict::unknown("u"), Verdict::Pass, Verdict::fail("f")] {
+        add(EventKind::Graded(CheckEvaluated {
+            check: "calls".to_owned(),
+            id: None,
+            details: Vec::new(),
+            verdict,
+            evidence: Vec::new(),
+            notes: Vec::new(),
+        }));
+    }
+    end(trial, Outcome::Errored);
+}
+
 #[test]
 fn findings_and_usage_are_summed_over_all_attempts() {
     let run = Run::planned(&["a"], vec![case("z", 1, None)]);
     for attempt in [1, 2] {
-        let mut trial = run.trial("z", "a", 1, attempt);
-        let mut add = |what| trial.append(20, what).expect("an event");
-        add(EventKind::ConnectionOpened(ConnectionOpened {
-            conn: ConnectionId(1),
-            server: "fs".to_owned(),
-            actor: crate::event::Actor::Loop,
-            transport: WireKind::Stdio,
-            target: String::new(),
-        }));
-        add(EventKind::Finding(Finding {
-            conn: ConnectionId(1),
-            kind: FindingKind::Noise,
-            detail: "hello".to_owned(),
-            count: 3,
-        }));
-        add(EventKind::ModelAsked(ModelAsked {
-            ask: 1,
-            purpose: Purpose::Agent,
-            model: "scripted:a".to_owned(),
-            known: 0,
-            request: Body::Text("{}".to_owned()),
-            digest: String::new(),
-        }));
-        add(EventKind::ModelReplied(ModelReplied {
-            ask: 1,
-            turn: Body::Text("{}".to_owned()),
-            raw: None,
-            stop: StopReason::Done,
-            usage: Usage {
-                input: Some(10),
-                output: Some(1),
-                ..Usage::default()
-            },
-            cost_usd: Some(0.5),
-        }));
-        for verdict in [Verdict::unknown("u"), Verdict::Pass, Verdict::fail("f")] {
-            add(EventKind::Graded(CheckEvaluated {
-                check: "calls".to_owned(),
-                id: None,
-                details: Vec::new(),
-                verdict,
-                evidence: Vec::new(),
-                notes: Vec::new(),
-            }));
-        }
-        end(trial, Outcome::Errored);
+        errored_attempt(&run, attempt);
     }
     let summary = run.summary();
     assert_eq!(

@@ -44,7 +44,7 @@ pub struct TrialResult {
 pub struct UnmetCheck {
     /// The check's key in a suite file, or the id of the verify step.
     pub check: String,
-    /// `Fail` or `Unknown`.
+    /// Never `Pass`: those checks are left out.
     pub verdict: Verdict,
 }
 

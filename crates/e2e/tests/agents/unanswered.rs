@@ -203,7 +203,7 @@ fn a_cancelled_call_is_graded_by_the_checks_and_one_that_timed_out_is_not() {
         &seen,
         Outcome::Failed,
         Some(Blame::Server),
-        "`echo` got no answer within",
+        "`echo` got no response within",
     );
 }
 

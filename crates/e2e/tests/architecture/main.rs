@@ -1,5 +1,5 @@
 //! The lines that ARCHITECTURE.md draws, kept: crates depend downwards only, the modules of a crate form no
-//! cycle, only one module depends on the operating system, and the page shows the graph as it is.
+//! cycle, only one module depends on the operating system, and the code map shows the graph as it is.
 
 #![expect(
     clippy::unwrap_used,
@@ -65,7 +65,7 @@ const SYSTEM_APIS: [&str; 23] = [
     "eventfd",
 ];
 
-/// Where the graph stands in ARCHITECTURE.md.
+/// Where the graph stands in the code map.
 const MARKS: (&str, &str) = ("<!-- modules -->\n```text\n", "```\n<!-- end -->");
 
 fn root() -> PathBuf {
@@ -178,7 +178,7 @@ fn a_cycle_is_found_however_modules_name_each_other() {
 }
 
 #[test]
-fn architecture_md_shows_the_graph_as_it_is() {
+fn the_code_map_shows_the_graph_as_it_is() {
     let graphs: BTreeMap<&str, Graph> = CRATES
         .iter()
         .filter(|(name, _)| !matches!(*name, "mcp-evals" | "cli"))
@@ -189,7 +189,7 @@ fn architecture_md_shows_the_graph_as_it_is() {
         .filter_map(|name| Some(render(name, graphs.get(name)?)))
         .collect::<Vec<_>>()
         .join("\n");
-    let path = root().join("ARCHITECTURE.md");
+    let path = root().join("docs/design/code-map.md");
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(MARKS.0).expect("the page marks its graph");
     let (shown, after) = rest.split_once(MARKS.1).expect("the graph has an end");

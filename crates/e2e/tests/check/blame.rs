@@ -120,7 +120,7 @@ fn a_call_that_timed_out_is_shown_with_its_time_whatever_the_outcome() {
     let seen = seen.check(&["--call-timeout", "300ms"]).run();
     let ended = expect(&seen, Outcome::Failed, Some(Blame::Server));
     let reason = ended.reason.unwrap();
-    assert!(reason.contains("`echo` got no answer within"), "{reason}");
+    assert!(reason.contains("`echo` got no response within"), "{reason}");
     assert!(seen.stdout.contains("1× unanswered"), "{}", seen.stdout);
     assert!(
         seen.stdout.contains("`echo` got no answer in"),

@@ -129,19 +129,22 @@ fn a_task_that_needs_an_unknown_server_fails_alone() {
     );
 }
 
+/// Checks that a suite is refused with this message.
+#[track_caller]
+fn is_refused(suite: &SuiteFixture, says: &str) {
+    let seen = suite.check(&[]).run();
+    assert_eq!(seen.code, Some(2), "{}\n{}", seen.stdout, seen.stderr);
+    assert!(
+        seen.stderr.contains(says),
+        "`{says}` is not in:\n{}",
+        seen.stderr
+    );
+}
+
 /// What is left as it is would end up in the name of a file.
 #[test]
 fn a_template_that_is_not_filled_in_is_an_error_at_load() {
     let suite = SuiteFixture::new("  - reply: {text: done}\n", &[]);
-    let check = |says: &str| {
-        let seen = suite.check(&[]).run();
-        assert_eq!(seen.code, Some(2), "{}\n{}", seen.stdout, seen.stderr);
-        assert!(
-            seen.stderr.contains(says),
-            "`{says}` is not in:\n{}",
-            seen.stderr
-        );
-    };
     let verify = json!([{"script": {"inline": "exit 0"}}]);
     for (prompt, says) in [
         (
@@ -170,9 +173,17 @@ fn a_template_that_is_not_filled_in_is_an_error_at_load() {
             "one",
             &json!({"prompt": {"inline": prompt}, "verify": verify}),
         );
-        check(says);
+        is_refused(&suite, says);
     }
-    suite.task("one", &json!({"verify": verify}));
+}
+
+#[test]
+fn a_template_in_an_mcp_config_is_an_error_at_load() {
+    let suite = SuiteFixture::new("  - reply: {text: done}\n", &[]);
+    suite.task(
+        "one",
+        &json!({"verify": [{"script": {"inline": "exit 0"}}]}),
+    );
     let fixture = proctor_e2e::fixture();
     for (server, says) in [
         (
@@ -200,6 +211,6 @@ fn a_template_that_is_not_filled_in_is_an_error_at_load() {
             "mcp.json",
             &json!({"mcpServers": {"fixture": server}}).to_string(),
         );
-        check(says);
+        is_refused(&suite, says);
     }
 }

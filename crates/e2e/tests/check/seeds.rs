@@ -54,6 +54,7 @@ fn check(example: &str, script: &str) -> (SessionOutcome, Value) {
         .run();
     let result = serde_json::from_str(&seen.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}\n{}", seen.stdout, seen.stderr));
+    assert!(proctor_e2e::regraded::assert_same(&seen.record) > 0);
     let left = std::fs::read_to_string(&cluster).unwrap();
     assert_eq!(left, "{}", "the steps of {example} clean up");
     (seen, result)

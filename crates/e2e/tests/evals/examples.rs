@@ -10,12 +10,12 @@ use proctor_wire::client::Era;
 use serde_json::json;
 
 use crate::http::{connect, free_port};
-use crate::matrix::{Cast, play};
+use crate::matrix::{MatrixServer, play};
 use crate::servers::{Copy, Server};
 use crate::stage::{Stage, Wire, http};
 
 /// The tool that counts words: one is as many as another, but not as two.
-const COUNT: Cast = Cast {
+const COUNT: MatrixServer = MatrixServer {
     tool: "word_count",
     content: |text| json!([{"type": "text", "text": if text == "bye" { "2" } else { "1" }}]),
 };

@@ -21,79 +21,47 @@ const MODEL: &str = "
     reply: {calls: [{tool: nothing, arguments: {}}]}
 ";
 
+/// How a trial ends in which the model makes two calls, and this is expected of them.
+fn two_calls() -> Vec<(&'static str, Value)> {
+    let tool = |name: &str| json!({"type": "exact-match", "toolName": name});
+    vec![
+        ("passed", call(Some("echo"), r#"{"text":"hi"}"#)),
+        ("passed", call(Some("add"), r#"{"a":1.0}"#)),
+        ("passed", call(Some("add"), r#"{"b":9007199254740993}"#)),
+        ("failed", call(Some("add"), r#"{"b":9007199254740992}"#)),
+        ("failed", call(Some("add"), r#"{"b":9007199254740994}"#)),
+        ("passed", call(None, r#"{"text":"hi"}"#)),
+        // One call has to have all of it.
+        ("failed", call(None, r#"{"text":"hi","a":1}"#)),
+        ("failed", call(Some("echo"), r#"{"a":1}"#)),
+        ("passed", call(Some("add"), r#"{"more":{"deep":[1.0,2]}}"#)),
+        // Equal values are equal as a whole: only the keys at the top may be fewer.
+        ("failed", call(Some("add"), r#"{"more":{}}"#)),
+        ("failed", call(Some("add"), r#"{"more":{"deep":[2,1]}}"#)),
+        ("failed", call(Some("add"), r#"{"c":null}"#)),
+        ("passed", tool("add")),
+        ("failed", tool("fail")),
+    ]
+}
+
 #[tokio::test]
 async fn e19_some_call_has_the_tool_and_the_arguments_that_are_named() {
-    let table = [
-        (
-            "passed",
-            "two calls",
-            call(Some("echo"), r#"{"text":"hi"}"#),
-        ),
-        ("passed", "two calls", call(Some("add"), r#"{"a":1.0}"#)),
-        (
-            "passed",
-            "two calls",
-            call(Some("add"), r#"{"b":9007199254740993}"#),
-        ),
-        (
-            "failed",
-            "two calls",
-            call(Some("add"), r#"{"b":9007199254740992}"#),
-        ),
-        (
-            "failed",
-            "two calls",
-            call(Some("add"), r#"{"b":9007199254740994}"#),
-        ),
-        ("passed", "two calls", call(None, r#"{"text":"hi"}"#)),
-        // One call has to have all of it.
-        ("failed", "two calls", call(None, r#"{"text":"hi","a":1}"#)),
-        ("failed", "two calls", call(Some("echo"), r#"{"a":1}"#)),
-        (
-            "passed",
-            "two calls",
-            call(Some("add"), r#"{"more":{"deep":[1.0,2]}}"#),
-        ),
-        // Equal values are equal as a whole: only the keys at the top may be fewer.
-        ("failed", "two calls", call(Some("add"), r#"{"more":{}}"#)),
-        (
-            "failed",
-            "two calls",
-            call(Some("add"), r#"{"more":{"deep":[2,1]}}"#),
-        ),
-        ("failed", "two calls", call(Some("add"), r#"{"c":null}"#)),
-        (
-            "passed",
-            "two calls",
-            json!({"type": "exact-match", "toolName": "add"}),
-        ),
-        (
-            "failed",
-            "two calls",
-            json!({"type": "exact-match", "toolName": "fail"}),
-        ),
-        (
-            "passed",
-            "unknown tool",
-            json!({"type": "exact-match", "toolName": "nothing"}),
-        ),
-        (
-            "failed",
-            "no call",
-            json!({"type": "exact-match", "toolName": "add"}),
-        ),
+    let tool = |name: &str| json!({"type": "exact-match", "toolName": name});
+    let two_calls = two_calls().into_iter();
+    let mut table: Vec<_> = two_calls
+        .map(|(end, expected)| (end, "two calls", expected))
+        .collect();
+    table.extend([
+        ("passed", "unknown tool", tool("nothing")),
+        ("failed", "no call", tool("add")),
         // A call that can't be made is none.
-        (
-            "failed",
-            "broken call",
-            json!({"type": "exact-match", "toolName": "echo"}),
-        ),
+        ("failed", "broken call", tool("echo")),
         (
             "failed",
             "broken call",
             call(Some("echo"), r#"{"text":"hi"}"#),
         ),
-    ];
+    ]);
     let ids: Vec<String> = (0..table.len()).map(|at| format!("{at}")).collect();
     let evals: Vec<Value> = table
         .iter()

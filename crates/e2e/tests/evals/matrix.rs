@@ -109,12 +109,12 @@ const EVALS: [(&str, &str, &str); 30] = [
 ];
 
 /// What tells one server from another in the matrix: a tool that takes a text, and what it gives for it.
-pub struct Cast {
+pub struct MatrixServer {
     pub tool: &'static str,
     pub content: fn(&str) -> Value,
 }
 
-const ECHO: Cast = Cast {
+const ECHO: MatrixServer = MatrixServer {
     tool: "echo",
     content: |text| {
         let unknown = json!({"n": 12_345_678_901_234_567_890_u64, "z": 1.5, "a": 100});
@@ -122,7 +122,7 @@ const ECHO: Cast = Cast {
     },
 };
 
-impl Cast {
+impl MatrixServer {
     pub fn evals(&self) -> Value {
         let eval = |(id, input, expected): &(&str, &str, &str)| {
             let level = id.split('/').next().unwrap_or_default();

@@ -10,12 +10,11 @@ use crate::{
 };
 
 #[test]
-fn every_fault_ends_as_it_should() {
-    let rows: &[(&[&str], SessionExpectation)] = &[
+fn a_server_that_exits_ends_as_it_should() {
+    check_all(&[
         (&[], ok()),
         (&["--era", "stateless"], ok()),
         (&["--era", "both"], ok()),
-        // It exits.
         (
             &["--mode", "exit-before-handshake=3"],
             could_not_tell(
@@ -41,6 +40,12 @@ fn every_fault_ends_as_it_should() {
             could_not_tell("was killed by signal 6 (SIGABRT)"),
         ),
         (&["--mode", "exit-between-calls=5"], ok()),
+    ]);
+}
+
+#[test]
+fn a_server_without_a_response_or_with_noise_ends_as_it_should() {
+    check_all(&[
         // It does not answer.
         (
             &["--mode", "never-answer"],
@@ -71,7 +76,10 @@ fn every_fault_ends_as_it_should() {
                 finds: Some(FindingKind::Noise),
             },
         ),
-    ];
+    ]);
+}
+
+fn check_all(rows: &[(&[&str], SessionExpectation)]) {
     for (args, expected) in rows {
         check(args, &on_stdio(args), expected);
     }
@@ -79,7 +87,7 @@ fn every_fault_ends_as_it_should() {
 
 #[test]
 fn every_wrong_message_is_noted_and_survived() {
-    let rows: &[(&[&str], SessionExpectation)] = &[
+    check_all(&[
         (
             &["--mode", "invalid-json"],
             no_answer(FindingKind::Malformed),
@@ -124,7 +132,12 @@ fn every_wrong_message_is_noted_and_survived() {
                 finds: None,
             },
         ),
-        // It asks.
+    ]);
+}
+
+#[test]
+fn a_server_that_asks_its_client_gets_an_answer() {
+    check_all(&[
         (&["--mode", "asks-client=roots"], ok()),
         (&["--mode", "asks-client=elicitation"], ok()),
         (
@@ -139,10 +152,7 @@ fn every_wrong_message_is_noted_and_survived() {
             &["--mode", "asks-client=sampling", "--era", "stateless"],
             could_not_tell("requested input with `sampling/createMessage`"),
         ),
-    ];
-    for (args, expected) in rows {
-        check(args, &on_stdio(args), expected);
-    }
+    ]);
 }
 
 const fn ok_but_text() -> SessionExpectation {

@@ -19,33 +19,33 @@ use super::ways::{Door, RecordedMessages};
 
 /// How a fixture is reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Spoken {
+enum FixtureTransport {
     Stdio,
     Http,
     Older,
 }
 
 /// A fixture with words, and the door to it.
-fn served(spoken: Spoken, words: &[&str]) -> (Door, Option<Fixture>) {
+fn served(spoken: FixtureTransport, words: &[&str]) -> (Door, Option<Fixture>) {
     let listening = match spoken {
-        Spoken::Stdio => {
+        FixtureTransport::Stdio => {
             let program = fixture().display().to_string();
             let words = words.iter().map(ToString::to_string);
             let command = std::iter::once(program).chain(words).collect();
             return (Door::Command(command), None);
         }
-        Spoken::Http => Fixture::http(words),
-        Spoken::Older => Fixture::sse(words),
+        FixtureTransport::Http => Fixture::http(words),
+        FixtureTransport::Older => Fixture::sse(words),
     };
     let door = match spoken {
-        Spoken::Older => Door::sse(listening.url()),
-        Spoken::Stdio | Spoken::Http => Door::http(listening.url()),
+        FixtureTransport::Older => Door::sse(listening.url()),
+        FixtureTransport::Stdio | FixtureTransport::Http => Door::http(listening.url()),
     };
     (door, Some(listening))
 }
 
 /// What everybody saw.
-struct Seen {
+struct SessionTrace {
     talk: ClientTrace,
     /// What came to the server, and what it sent.
     server: [Vec<String>; 2],
@@ -54,11 +54,11 @@ struct Seen {
 
 /// Plays a script, direct or through a proxy with an editor.
 fn played(
-    (spoken, words): (Spoken, &[&str]),
+    (spoken, words): (FixtureTransport, &[&str]),
     script: &[Step],
     through: Option<(Kind, Arc<dyn Editor>)>,
     wanted: usize,
-) -> Seen {
+) -> SessionTrace {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let log = folder.path().join("log");
     let logged = ["--log", log.to_str().expect("a path is text")];
@@ -75,7 +75,7 @@ fn played(
         hosted.close();
         RecordedMessages::read(folder.path())
     });
-    Seen {
+    SessionTrace {
         talk,
         server: account(&log),
         kept,
@@ -97,7 +97,7 @@ fn account(log: &Path) -> [Vec<String>; 2] {
 }
 
 /// Only what the overlay is for differs from a session without it.
-fn overlaid(server: (Spoken, &[&str]), script: &[Step], kind: Kind) {
+fn overlaid(server: (FixtureTransport, &[&str]), script: &[Step], kind: Kind) {
     let direct = played(server, script, None, 0);
     let wanted = direct.talk.came.len();
     let edited = played(server, script, Some((kind, Arc::new(Overlay))), wanted);
@@ -133,39 +133,43 @@ const REVERSE: Kind = Kind::Reverse(Admission::Path);
 #[test]
 fn an_overlay_changes_one_description_on_stdio() {
     for script in [HANDSHAKE, STATELESS] {
-        overlaid((Spoken::Stdio, &ODD), script, Kind::Relay);
+        overlaid((FixtureTransport::Stdio, &ODD), script, Kind::Relay);
     }
 }
 
 #[test]
 fn an_overlay_changes_one_description_on_http() {
     for script in [HANDSHAKE, STATELESS] {
-        overlaid((Spoken::Http, &ODD), script, REVERSE);
+        overlaid((FixtureTransport::Http, &ODD), script, REVERSE);
     }
 }
 
 #[test]
 fn an_overlay_changes_one_description_in_json_bodies() {
     let words = [&ODD[..], &["--mode", "json-responses"]].concat();
-    overlaid((Spoken::Http, &words), HANDSHAKE, REVERSE);
+    overlaid((FixtureTransport::Http, &words), HANDSHAKE, REVERSE);
 }
 
 #[test]
 fn an_overlay_changes_one_description_in_events() {
     let words = [&ODD[..], &["--mode", "sse-responses"]].concat();
     for script in [HANDSHAKE, STATELESS] {
-        overlaid((Spoken::Http, &words), script, REVERSE);
+        overlaid((FixtureTransport::Http, &words), script, REVERSE);
     }
 }
 
 #[test]
 fn an_overlay_changes_one_description_on_the_older_http() {
-    overlaid((Spoken::Older, &ODD), HANDSHAKE, REVERSE);
+    overlaid((FixtureTransport::Older, &ODD), HANDSHAKE, REVERSE);
 }
 
 #[test]
 fn an_overlay_changes_one_description_behind_a_bridge() {
     for script in [HANDSHAKE, STATELESS] {
-        overlaid((Spoken::Stdio, &ODD), script, Kind::Bridge(Admission::Path));
+        overlaid(
+            (FixtureTransport::Stdio, &ODD),
+            script,
+            Kind::Bridge(Admission::Path),
+        );
     }
 }

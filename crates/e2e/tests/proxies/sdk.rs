@@ -39,7 +39,7 @@ enum Client {
 }
 
 /// A session, the server that it is for, and what its record must have.
-struct Play {
+struct SdkSession {
     session: &'static str,
     server: Door,
     calls: &'static [&'static str],
@@ -126,7 +126,7 @@ fn word(call: &Call) -> &str {
     }
 }
 
-impl Play {
+impl SdkSession {
     /// Direct, and through every proxy that there is for the server, at once.
     fn on(&self, client: Client, repository: &str) {
         let direct = self.through(ProxyRoute::Direct, client, repository);
@@ -192,8 +192,8 @@ fn reprinted(line: &str) -> String {
     line.to_string()
 }
 
-fn everything(server: Door) -> Play {
-    Play {
+fn everything(server: Door) -> SdkSession {
+    SdkSession {
         session: "everything",
         server,
         calls: &[
@@ -245,7 +245,7 @@ fn git_on_stdio(client: Client) {
     std::fs::write(repository.path().join("file"), "text\n").expect("a file can be written");
     git(&["add", "file"]);
     git(&["commit", "--quiet", "-m", "first"]);
-    let play = Play {
+    let play = SdkSession {
         session: "git",
         server: Door::Command(vec![program("python/bin/mcp-server-git")]),
         calls: &[
@@ -272,7 +272,7 @@ const FIXTURE: &[&str] = &[
 ];
 
 fn fixture_on_both(client: Client) {
-    let play = |server| Play {
+    let play = |server| SdkSession {
         session: "fixture",
         server,
         calls: FIXTURE,

@@ -5,9 +5,9 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::servers::{self, Real, filesystem, git, memory};
+use crate::servers::{self, RealServer, filesystem, git, memory};
 
-fn proctor(words: &[&str], server: &Real, place: &Path) -> Output {
+fn proctor(words: &[&str], server: &RealServer, place: &Path) -> Output {
     let mut command = Command::new(proctor_e2e::proctor());
     command.args(words).current_dir(place);
     if let Some((name, value)) = &server.env {
@@ -17,11 +17,11 @@ fn proctor(words: &[&str], server: &Real, place: &Path) -> Output {
     command.output().expect("proctor starts")
 }
 
-fn everything(_: &Path) -> Real {
+fn everything(_: &Path) -> RealServer {
     servers::everything()
 }
 
-fn time(_: &Path) -> Real {
+fn time(_: &Path) -> RealServer {
     servers::time()
 }
 
@@ -30,7 +30,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Writes evals, looks for mistakes in them, and runs those that need no model. Gives how many passed.
-fn check(server: &Real, place: &Path) -> usize {
+fn check(server: &RealServer, place: &Path) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("evals.yaml").display().to_string();
     let written = proctor(&["evals", "init", "--yes", "--out", &file], server, place);
@@ -77,7 +77,7 @@ fn e38_what_is_written_for_real_servers_passes() {
         place
     };
     let all = [
-        ("everything", everything as fn(&Path) -> Real),
+        ("everything", everything as fn(&Path) -> RealServer),
         ("files", filesystem),
         ("memory", memory),
         ("git", git),

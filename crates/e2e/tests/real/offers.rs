@@ -4,7 +4,7 @@ use proctor_core::event::{EventKind, Outcome, WireKind};
 use proctor_e2e::session::{Session, SessionOutcome};
 use serde_json::Value;
 
-use crate::servers::{self, EVERYTHING, ListeningServer, Real};
+use crate::servers::{self, EVERYTHING, ListeningServer, RealServer};
 use crate::wire::TeedStream;
 
 #[test]
@@ -47,7 +47,7 @@ fn everything_is_reached_over_the_older_transport() {
     reached("sse", WireKind::Sse);
 }
 
-fn check(real: &Real) {
+fn check(real: &RealServer) {
     let on = |words: &[&str]| {
         let session = match &real.env {
             Some((name, value)) => {

@@ -34,12 +34,12 @@ const ALL: [Sdk; 7] = [
 ];
 
 /// A server, and the folder that it runs in.
-struct Small {
+struct SmallServer {
     server: ListeningServer,
     _folder: tempfile::TempDir,
 }
 
-impl Small {
+impl SmallServer {
     fn start(sdk: Sdk, mode: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("servers");
@@ -92,7 +92,7 @@ fn node(folder: &Path, place: &str, file: &str) -> Command {
 }
 
 fn is_listed_and_called(sdk: Sdk, mode: &str) {
-    let small = Small::start(sdk, mode);
+    let small = SmallServer::start(sdk, mode);
     let listed = small.run(&["tools"]).stdout;
     assert!(listed.contains("add"), "{sdk:?} {mode}: {listed}");
     let seen = small.run(&["call", "add", "a=2", "b=40"]);
@@ -105,7 +105,7 @@ fn is_listed_and_called(sdk: Sdk, mode: &str) {
 
 /// Whether the call was resumed, as the record says.
 fn is_resumed(sdk: Sdk) -> bool {
-    let small = Small::start(sdk, "resumable");
+    let small = SmallServer::start(sdk, "resumable");
     let seen = small.run(&["call", "wait"]);
     assert!(
         seen.stdout.starts_with("worth the wait\n"),
@@ -136,7 +136,7 @@ fn a_call_whose_stream_the_server_closes_is_resumed() {
 
 #[test]
 fn the_standing_stream_that_a_server_closes_is_resumed() {
-    let small = Small::start(ALL[0], "resumable");
+    let small = SmallServer::start(ALL[0], "resumable");
     let seen = small.run(&["call", "announce"]);
     let heard = seen.messages(Direction::ToClient).into_iter();
     let heard: Vec<String> = heard

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A server on stdio, what it must offer, and a call with a known answer.
-pub struct Real {
+pub struct RealServer {
     pub command: Vec<String>,
     pub env: Option<(&'static str, String)>,
     pub era: &'static str,
@@ -37,8 +37,8 @@ pub const EVERYTHING: &[&str] = &[
     "simulate-research-query",
 ];
 
-pub fn everything() -> Real {
-    Real {
+pub fn everything() -> RealServer {
+    RealServer {
         command: vec![node("mcp-server-everything"), "stdio".to_owned()],
         env: None,
         era: "handshake",
@@ -49,12 +49,12 @@ pub fn everything() -> Real {
 }
 
 /// In a folder with a file `greeting`.
-pub fn filesystem(folder: &Path) -> Real {
+pub fn filesystem(folder: &Path) -> RealServer {
     // The server knows its folder by its real name.
     let folder = folder.canonicalize().unwrap();
     let greeting = folder.join("greeting");
     std::fs::write(&greeting, "hello, file\n").unwrap();
-    Real {
+    RealServer {
         command: vec![
             node("mcp-server-filesystem"),
             folder.to_str().unwrap().to_owned(),
@@ -82,9 +82,9 @@ pub fn filesystem(folder: &Path) -> Real {
     }
 }
 
-pub fn memory(folder: &Path) -> Real {
+pub fn memory(folder: &Path) -> RealServer {
     let file = folder.join("memory.jsonl");
-    Real {
+    RealServer {
         command: vec![node("mcp-server-memory")],
         env: Some(("MEMORY_FILE_PATH", file.to_str().unwrap().to_owned())),
         era: "handshake",
@@ -110,14 +110,14 @@ pub fn memory(folder: &Path) -> Real {
 }
 
 /// On a new repository.
-pub fn git(folder: &Path) -> Real {
+pub fn git(folder: &Path) -> RealServer {
     let made = Command::new("git")
         .args(["init", "--quiet", "--initial-branch=main"])
         .arg(folder)
         .status()
         .unwrap();
     assert!(made.success(), "a repository can be made");
-    Real {
+    RealServer {
         command: vec![python("mcp-server-git")],
         env: None,
         era: "stateless",
@@ -140,8 +140,8 @@ pub fn git(folder: &Path) -> Real {
     }
 }
 
-pub fn time() -> Real {
-    Real {
+pub fn time() -> RealServer {
+    RealServer {
         command: vec![python("mcp-server-time")],
         env: None,
         era: "stateless",

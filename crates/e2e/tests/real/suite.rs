@@ -176,6 +176,8 @@ fn as_meant(seen: &SessionOutcome, expected: &[ExpectedTrial]) -> Value {
         assert!(text(&own["reason"]).contains(reason), "{name}: {own}");
     }
     assert_eq!(results.len(), expected.len());
+    let regraded = proctor_e2e::regraded::assert_same(&seen.record);
+    assert_eq!(regraded, expected.len());
     document
 }
 

@@ -105,7 +105,7 @@ async fn what_fails_and_what_goes_wrong_are_two_things() {
     cannot_tell(
         &verify(&mut stage, "nonsense").await,
         suite,
-        "malformed answer",
+        "malformed response",
     );
     cannot_tell(
         &verify(&mut stage, "ecko").await,

@@ -31,23 +31,31 @@ fn matching(pattern: &str) -> ContentCheck {
     }
 }
 
+/// A call of `echo` with JSON in its text, whose result is compared.
+fn expects(content: Option<ContentCheck>) -> Action {
+    let args = json!({"text": r#"{"count": 3, "by": "{agent.prompt}"}"#});
+    Action::CallTool(ToolStep {
+        content,
+        ..call("echo", &args)
+    })
+}
+
 #[tokio::test]
-async fn the_result_is_what_is_expected_or_not() {
+async fn the_result_of_a_call_fills_templates() {
     let mut stage = stage(&[]);
-    let expects = |content| {
-        let args = json!({"text": r#"{"count": 3, "by": "{agent.prompt}"}"#});
-        Action::CallTool(ToolStep {
-            content,
-            ..call("echo", &args)
-        })
-    };
     passes(&stage.run(Phase::Setup, "said", expects(None)).await);
     let said = r#"{"count": 3, "by": "count the notes"}"#;
     assert_eq!(stage.fill("{steps.said.text}"), said);
     assert_eq!(stage.fill("{steps.fixture.echo.isError}"), "false");
     let content: Value = serde_json::from_str(&stage.fill("{steps.said.content}")).unwrap();
     assert_eq!(content[0]["text"], said);
+    stage.close().await;
+}
 
+#[tokio::test]
+async fn the_result_is_what_is_expected_or_not() {
+    let mut stage = stage(&[]);
+    passes(&stage.run(Phase::Setup, "said", expects(None)).await);
     passes(
         &stage
             .verify(expects(Some(matching("\"by\": \"{agent.prompt}\"}$"))))

@@ -34,7 +34,7 @@ pub struct DeclaringWriter<W> {
 }
 
 impl<W> DeclaringWriter<W> {
-    /// Writes to `inner`.
+    /// Wraps the writer that gets the edited messages.
     pub fn new(inner: W) -> Self {
         Self {
             inner,

@@ -12,8 +12,8 @@ use proctor_core::model::{ModelMessage, Reply, StopReason, Turn, Usage};
 use proctor_core::script::{ProviderFault, Script, ToolNaming, input_tokens};
 use serde_json::Value;
 
-use super::about::{LoggedResponse, refuse, served};
 use super::fault::{fail, fault_text};
+use super::metadata::{LoggedResponse, refuse, served};
 use super::route::{CompletionRoute, StreamFraming};
 use super::sample::sample;
 use super::visible::visible_part;

@@ -7,7 +7,7 @@ use http::header::{HeaderValue, RETRY_AFTER};
 use proctor_core::script::ProviderFault;
 use serde_json::Value;
 
-use super::about::refusal;
+use super::metadata::refusal;
 use crate::wire::{ErrorKind, WireFormat};
 use proctor_wire::web::{OutgoingResponse, whole};
 

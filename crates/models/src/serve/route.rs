@@ -10,7 +10,7 @@ use super::WireFormat;
 pub(crate) enum ApiRoute {
     /// A reply of the model.
     Ask(CompletionRoute),
-    /// A token count.
+    /// The number of tokens of a request.
     Count(WireFormat),
     /// The list of models.
     Models(WireFormat),
@@ -85,7 +85,7 @@ impl ApiRoute {
     }
 }
 
-/// Parses `MODEL:VERB`.
+/// Parses `MODEL:VERB`, the last part of a path of Gemini.
 fn gemini(verb: &str, query: &str) -> ApiRoute {
     let (model, verb) = verb.rsplit_once(':').unwrap_or((verb, ""));
     let ask = |stream| {
@@ -110,47 +110,33 @@ fn gemini(verb: &str, query: &str) -> ApiRoute {
 mod tests {
     use super::*;
 
+    fn route(line: &str) -> ApiRoute {
+        let (method, uri) = line.split_once(' ').unwrap();
+        ApiRoute::of(&method.parse().unwrap(), &uri.parse().unwrap())
+    }
+
     #[test]
     fn only_the_end_of_a_path_counts() {
-        let ask = |format, model: Option<&str>, stream| {
-            ApiRoute::Ask(CompletionRoute {
+        for (line, format) in [
+            ("POST /v1/chat/completions", WireFormat::Chat),
+            ("POST /chat/completions", WireFormat::Chat),
+            ("POST /openai/v1/chat/completions/", WireFormat::Chat),
+            ("POST /v1/responses", WireFormat::Responses),
+            ("POST /responses", WireFormat::Responses),
+            ("POST /v1/messages?beta=true", WireFormat::Messages),
+            ("POST /messages", WireFormat::Messages),
+        ] {
+            let expected = ApiRoute::Ask(CompletionRoute {
                 format,
-                model: model.map(str::to_owned),
-                stream,
-            })
-        };
+                model: None,
+                stream: None,
+            });
+            assert_eq!(route(line), expected, "{line}");
+        }
         for (line, expected) in [
-            (
-                "POST /v1/chat/completions",
-                ask(WireFormat::Chat, None, None),
-            ),
-            ("POST /chat/completions", ask(WireFormat::Chat, None, None)),
-            (
-                "POST /openai/v1/chat/completions/",
-                ask(WireFormat::Chat, None, None),
-            ),
-            ("POST /v1/responses", ask(WireFormat::Responses, None, None)),
-            ("POST /responses", ask(WireFormat::Responses, None, None)),
-            (
-                "POST /v1/messages?beta=true",
-                ask(WireFormat::Messages, None, None),
-            ),
-            ("POST /messages", ask(WireFormat::Messages, None, None)),
             (
                 "POST /v1/messages/count_tokens",
                 ApiRoute::Count(WireFormat::Messages),
-            ),
-            (
-                "POST /v1beta/models/gemini-2.5-pro:generateContent",
-                ask(WireFormat::Gemini, Some("gemini-2.5-pro"), None),
-            ),
-            (
-                "POST /v1beta/models/m:streamGenerateContent?alt=sse",
-                ask(WireFormat::Gemini, Some("m"), Some(StreamFraming::Events)),
-            ),
-            (
-                "POST /v1beta/models/m:streamGenerateContent?key=k",
-                ask(WireFormat::Gemini, Some("m"), Some(StreamFraming::List)),
             ),
             (
                 "POST /v1beta/models/m:countTokens",
@@ -175,9 +161,35 @@ mod tests {
             ),
             ("POST /v1/embeddings", ApiRoute::Unknown(WireFormat::Chat)),
         ] {
-            let (method, uri) = line.split_once(' ').unwrap();
-            let route = ApiRoute::of(&method.parse().unwrap(), &uri.parse().unwrap());
-            assert_eq!(route, expected, "{line}");
+            assert_eq!(route(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_path_of_gemini_names_the_model() {
+        for (line, model, stream) in [
+            (
+                "POST /v1beta/models/gemini-2.5-pro:generateContent",
+                "gemini-2.5-pro",
+                None,
+            ),
+            (
+                "POST /v1beta/models/m:streamGenerateContent?alt=sse",
+                "m",
+                Some(StreamFraming::Events),
+            ),
+            (
+                "POST /v1beta/models/m:streamGenerateContent?key=k",
+                "m",
+                Some(StreamFraming::List),
+            ),
+        ] {
+            let expected = ApiRoute::Ask(CompletionRoute {
+                format: WireFormat::Gemini,
+                model: Some(model.to_owned()),
+                stream,
+            });
+            assert_eq!(route(line), expected, "{line}");
         }
     }
 }

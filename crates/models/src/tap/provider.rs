@@ -139,21 +139,23 @@ fn without_version(base: &str, format: WireFormat) -> String {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn check(format: WireFormat, base: &str, line: &str, expected: Option<&str>) {
+        let provider = TapProvider {
+            format,
+            base: without_version(base, format),
+            headers: BTreeMap::new(),
+            redactor: Redactor::default(),
+        };
+        let (method, uri) = line.split_once(' ').unwrap();
+        let uri: http::Uri = uri.parse().unwrap();
+        let route = ApiRoute::of(&method.parse().unwrap(), &uri);
+        let path = provider.path(&route, uri.query());
+        assert_eq!(path.as_deref(), expected, "{base} {line}");
+    }
+
     #[test]
     fn paths_are_those_of_the_provider() {
-        let check = |format, base: &str, line: &str, expected: Option<&str>| {
-            let provider = TapProvider {
-                format,
-                base: without_version(base, format),
-                headers: BTreeMap::new(),
-                redactor: Redactor::default(),
-            };
-            let (method, uri) = line.split_once(' ').unwrap();
-            let uri: http::Uri = uri.parse().unwrap();
-            let route = ApiRoute::of(&method.parse().unwrap(), &uri);
-            let path = provider.path(&route, uri.query());
-            assert_eq!(path.as_deref(), expected, "{base} {line}");
-        };
         let openai = "https://api.openai.com/v1";
         check(
             WireFormat::Chat,

@@ -77,7 +77,7 @@ pub(in super::super) fn looks_like_error(text: &str) -> bool {
     start.starts_with("error") || start.contains("mcp error -32")
 }
 
-/// Parses `data:TYPE;base64,DATA`.
+/// Parses a data URL: `data:TYPE;base64,DATA`.
 pub(super) fn media_of_url(url: &str) -> Option<Media> {
     let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(Media {
@@ -86,7 +86,7 @@ pub(super) fn media_of_url(url: &str) -> Option<Media> {
     })
 }
 
-/// Renders `data:TYPE;base64,DATA`.
+/// Renders a data URL: `data:TYPE;base64,DATA`.
 pub(in super::super) fn media_url(media: &Media) -> String {
     format!("data:{};base64,{}", media.mime_type, media.data)
 }

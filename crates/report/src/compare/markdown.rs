@@ -4,19 +4,14 @@
 
 use proctor_core::compare::sentence::{self, passed};
 use proctor_core::compare::{CellPair, ComparisonAnswer, UnpairedCase};
-use proctor_core::printable::printable;
 
 use super::{CompareReport, tool_change};
+use crate::markdown::COMMENT;
+use crate::markdown::code::{code, reason};
 use crate::words;
-
-/// The largest comment that GitHub accepts, with room to spare.
-const BYTES: usize = 60_000;
 
 /// The rows that are shown before the rest is folded.
 const ROWS: usize = 10;
-
-/// The longest text from outside, in characters.
-const TEXT: usize = 200;
 
 /// Renders the comparison in at most 60,000 bytes; rows that don't fit are counted.
 pub fn render(report: &CompareReport<'_>) -> String {
@@ -41,7 +36,7 @@ pub fn render(report: &CompareReport<'_>) -> String {
     }
     let foot = foot(report);
     let head = "| | case | base | new | why |\n|---|---|---|---|---|\n";
-    let room = BYTES.saturating_sub(out.len() + foot.len() + 3 * head.len());
+    let room = COMMENT.saturating_sub(out.len() + foot.len() + 3 * head.len());
     let fitting = fitting(&rows, room);
     let (shown, rest) = rows[..fitting].split_at(fitting.min(ROWS));
     if !shown.is_empty() {
@@ -62,8 +57,8 @@ pub fn render(report: &CompareReport<'_>) -> String {
 }
 
 fn row(report: &CompareReport<'_>, word: &str, cell: &CellPair) -> String {
-    let reason = report.reason(cell).filter(|_| cell.change() < 0.0);
-    let mut why = reason.map_or(String::new(), code);
+    let found = report.reason(cell).filter(|_| cell.change() < 0.0);
+    let mut why = found.map_or(String::new(), reason);
     if report.comparison.is_regressed(cell)
         && let Some(test) = cell.test
     {
@@ -144,28 +139,4 @@ fn marker(name: &str) -> String {
         .map(|c| if safe(c) { c } else { '_' })
         .take(80)
         .collect()
-}
-
-/// Inline code with a fence longer than any inside, for a cell of a table.
-fn code(text: &str) -> String {
-    let mut text: String = printable(text).replace(['\n', '\r'], " ");
-    if let Some((end, _)) = text.char_indices().nth(TEXT) {
-        text.truncate(end);
-        text.push('…');
-    }
-    if text.trim().is_empty() {
-        return "(empty)".to_owned();
-    }
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest + 1);
-    let pad = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) {
-        " "
-    } else {
-        ""
-    };
-    let spans = text.split('|').map(|part| match part {
-        "" => String::new(),
-        part => format!("{fence}{pad}{part}{pad}{fence}"),
-    });
-    spans.collect::<Vec<_>>().join("&#124;")
 }

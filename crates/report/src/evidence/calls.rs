@@ -37,6 +37,11 @@ fn target(call: &Call) -> String {
 
 /// Formats a call with its answer: `#12 tools/call fs.read_file {"path":"/a"} → error -32602: no`.
 pub(crate) fn describe(call: &Call) -> String {
+    format!("{} → {}", request(call), answer(&call.answer))
+}
+
+/// Formats a call without its answer.
+pub(super) fn request(call: &Call) -> String {
     let (method, arguments) = match &call.request {
         CallRequest::Tool { arguments, .. } => ("tools/call", Some(arguments)),
         CallRequest::Resource { .. } => ("resources/read", None),
@@ -47,12 +52,18 @@ pub(crate) fn describe(call: &Call) -> String {
         Err(unread) => Some(format!("(arguments {unread})")),
     });
     let arguments = arguments.map_or(String::new(), |text| format!(" {text}"));
-    let answer = answer(&call.answer);
-    format!(
-        "#{} {method} {}{arguments} → {answer}",
-        call.seq,
-        target(call)
-    )
+    format!("#{} {method} {}{arguments}", call.seq, target(call))
+}
+
+/// Whether a call has no good answer. An answer that can't be read counts as an error: it may be one.
+pub(super) fn is_error(answer: &CallOutcome) -> bool {
+    match answer {
+        CallOutcome::Error { .. } | CallOutcome::None => true,
+        CallOutcome::Result(payload) => match payload.read() {
+            Ok(value) => value.is_some_and(|value| value["isError"].as_bool() == Some(true)),
+            Err(_) => true,
+        },
+    }
 }
 
 /// Formats the answer of a call.

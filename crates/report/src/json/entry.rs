@@ -131,20 +131,27 @@ impl EntryParts {
             }
             Some(Outcome::TimedOut | Outcome::Errored | Outcome::Cancelled) | None => false,
         };
-        let mut assertions: Map<String, Value> = Map::new();
-        for check in rest {
-            // Several task sets may have the same assertion: keep the one that did not pass.
-            let so_far = assertions.get(&check.check);
-            if so_far.is_none_or(|so_far| so_far["passed"] == json!(true)) {
-                assertions.insert(check.check.clone(), assertion(check));
-            }
-        }
         Self {
             task_passed,
             assertions_passed,
-            assertions,
+            assertions: assertions(rest),
         }
     }
+}
+
+/// The results of assertions, by name.
+pub(crate) fn assertions<'a>(
+    checks: impl IntoIterator<Item = &'a CheckEvaluated>,
+) -> Map<String, Value> {
+    let mut all: Map<String, Value> = Map::new();
+    for check in checks {
+        // Several task sets may have the same assertion: keep the one that did not pass.
+        let so_far = all.get(&check.check);
+        if so_far.is_none_or(|so_far| so_far["passed"] == json!(true)) {
+            all.insert(check.check.clone(), assertion(check));
+        }
+    }
+    all
 }
 
 fn step_id(check: &CheckEvaluated) -> Option<&str> {
@@ -317,7 +324,8 @@ fn calls_in_error(folded: &FoldedTrial) -> Value {
     calls.collect()
 }
 
-fn check(check: &CheckEvaluated) -> Value {
+/// A check with its verdict.
+pub(crate) fn check(check: &CheckEvaluated) -> Value {
     let verdict = match &check.verdict {
         Verdict::Pass => "pass",
         Verdict::Fail { .. } => "fail",

@@ -6,7 +6,7 @@ use proctor_core::summary::{AgentSummary, Summary};
 use unicode_width::UnicodeWidthStr;
 
 use super::lines::Page;
-use crate::words;
+use crate::{sentences, words};
 
 /// The maximum number of cases named in a line of differences.
 const NAMED: usize = 5;
@@ -36,7 +36,9 @@ pub(super) fn render(page: &mut Page, summary: &Summary) {
         let widths = columns.iter().map(|column| COLUMNS[*column].1 + 2);
         widths.sum()
     };
-    let longest = agents.iter().map(|agent| printable(agent.name).width());
+    let planned = summary.plan.agents.iter().map(sentences::agent);
+    let names: Vec<String> = planned.map(|name| printable(&name).into_owned()).collect();
+    let longest = names.iter().map(|name| name.width());
     let longest = longest.max().unwrap_or(0).max(8);
     let mut columns: Vec<usize> = (0..COLUMNS.len()).collect();
     if longest + width_of(&columns) > page.width() {
@@ -60,8 +62,8 @@ pub(super) fn render(page: &mut Page, summary: &Summary) {
         page.cut(0, &format!("{name}{gap}{cells}"), None);
     };
     line(page, "agent", COLUMNS.map(|(title, _)| title.to_owned()));
-    for agent in &agents {
-        line(page, &printable(agent.name), cells(agent));
+    for (name, agent) in names.iter().zip(&agents) {
+        line(page, name, cells(agent));
     }
     for agent in &agents {
         apart(page, agent, "passed", &agent.alone);

@@ -8,20 +8,20 @@ use unicode_width::UnicodeWidthStr;
 use super::{LABEL, TerminalStyle};
 
 /// The maximum number of lines of a text from outside.
-const WRAPPED: usize = 6;
+const WRAPPED: usize = 12;
 
 /// The maximum number of characters per column: combining marks have no width.
 const STACKED: usize = 4;
 
 /// The text of a report while it is rendered.
-pub(super) struct Page {
+pub(crate) struct Page {
     out: String,
     width: usize,
     colour: bool,
 }
 
 impl Page {
-    pub(super) fn new(style: TerminalStyle) -> Self {
+    pub(crate) fn new(style: TerminalStyle) -> Self {
         Self {
             out: String::new(),
             width: style.width.max(40),
@@ -29,12 +29,17 @@ impl Page {
         }
     }
 
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.out
     }
 
     pub(super) fn width(&self) -> usize {
         self.width
+    }
+
+    /// Whether a text fits in one line.
+    pub(super) fn fits(&self, indent: usize, text: &str) -> bool {
+        fits(text, self.width - indent)
     }
 
     /// Adds an empty line, except at the start or after another one.
@@ -46,12 +51,12 @@ impl Page {
 
     /// Adds one line, cut to the width.
     pub(super) fn cut(&mut self, indent: usize, text: &str, style: Option<Style>) {
-        let text = cut(&defused(text), self.width - indent);
+        let text = cut(&defused(text.trim_end()), self.width - indent);
         self.line(indent, &self.painted(&text, style));
     }
 
     /// Adds a text, wrapped to the width, up to a limit of lines.
-    pub(super) fn wrapped(&mut self, indent: usize, text: &str) {
+    pub(crate) fn wrapped(&mut self, indent: usize, text: &str) {
         for line in fitted(text, self.width - indent) {
             self.line(indent, &line);
         }
@@ -59,7 +64,7 @@ impl Page {
 
     /// Adds a label such as `PASS`, a name, and facts in parentheses.
     pub(super) fn labelled(&mut self, label: &str, style: Style, name: &str, facts: &str) {
-        let room = self.width - LABEL;
+        let room = self.width - LABEL.max(label.width() + 1);
         // Facts are short; a name may have any length.
         let facts = if facts.is_empty() {
             String::new()
@@ -73,7 +78,7 @@ impl Page {
     }
 
     /// Adds a line of the totals: a label, and text that wraps beside it.
-    pub(super) fn fact(&mut self, label: &str, text: &str) {
+    pub(crate) fn fact(&mut self, label: &str, text: &str) {
         let lines = fitted(text, self.width - LABEL);
         self.column(label, Style::new().bold(), &lines);
     }
@@ -84,7 +89,7 @@ impl Page {
     }
 
     fn column(&mut self, label: &str, style: Style, lines: &[String]) {
-        let gap = " ".repeat(LABEL - label.width().min(LABEL));
+        let gap = " ".repeat(LABEL.saturating_sub(label.width()).max(1));
         for (index, line) in lines.iter().enumerate() {
             if index == 0 {
                 let label = self.painted(label, Some(style));
@@ -124,13 +129,14 @@ fn fitted(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// In the log of a CI service, a line may be a command to it: such a line is not left as it is.
+/// In the log of a CI service, a line may be a command to it: such a line is not left as it is. GitHub takes
+/// `##[` anywhere in a line.
 pub(crate) fn defused(line: &str) -> String {
-    let start = line.trim_start();
-    if start.starts_with("::") || start.starts_with("##[") {
+    let line = line.replace("##[", "##\\[");
+    if line.trim_start().starts_with("::") {
         format!("\\{line}")
     } else {
-        line.to_owned()
+        line
     }
 }
 

@@ -1,12 +1,12 @@
 //! The last part of the report: totals, the gate, and the folder of the record.
 
 use proctor_core::duration;
-use proctor_core::gate::{CaseVerdict, Gate};
+use proctor_core::gate::{CaseVerdict, Gate, PassThreshold};
 use proctor_core::printable::printable;
-use proctor_core::summary::{Counts, Summary};
+use proctor_core::summary::Summary;
 
 use super::lines::Page;
-use crate::{Report, words};
+use crate::{Report, ReportPart, sentences, words};
 
 /// The maximum number of reasons shown for a gate.
 const REASONS: usize = 5;
@@ -14,12 +14,24 @@ const REASONS: usize = 5;
 pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     let summary = report.summary;
     let counts = summary.counts();
-    trials(page, summary, counts);
-    cases(page, summary);
+    let is_selected = report.part.is_some_and(|part| part.by_outcome);
+    if let Some(part) = &report.part {
+        shown(page, summary, part);
+    }
+    trials(page, report);
+    if !is_selected {
+        page.fact("Cases", &sentences::cases(summary));
+    }
+    // Several agents are in the table above.
+    if let [agent] = &summary.plan.agents[..] {
+        page.fact("Agent", &printable(&sentences::agent(agent)));
+    }
     servers(page, summary);
     spent(page, summary);
     replayed(page, summary);
-    page.fact("Time", &duration::brief(summary.duration));
+    if report.part.is_none() {
+        page.fact("Time", &duration::brief(summary.duration));
+    }
     gate(page, report);
     let folder = report.folder.display().to_string();
     let folder = printable(&folder);
@@ -32,45 +44,17 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     }
 }
 
-fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
-    let text = match summary.rate(None) {
-        Some(rate) => format!(
-            "{}/{} trials passed ({})",
-            rate.tally.passed,
-            rate.tally.counted,
-            words::rate(&rate)
-        ),
-        None => "no trial has a verdict".to_owned(),
-    };
-    page.fact("Trials", &text);
-    let mut apart = Vec::new();
-    for (count, word) in [
-        (counts.errored, "errored"),
-        (counts.cancelled, "cancelled"),
-        (counts.not_run, "not run"),
-    ] {
-        if count > 0 {
-            let blame = if word == "errored" {
-                blames(summary, true)
-            } else {
-                String::new()
-            };
-            apart.push(format!("{count} {word}{blame}"));
-        }
-    }
-    if !apart.is_empty() {
-        page.more(&format!(
-            "{}: excluded from the pass rate",
-            apart.join(", ")
-        ));
-    }
-    if counts.failed + counts.timed_out > 0 {
-        let blame = blames(summary, false);
-        let timed_out = match counts.timed_out {
-            0 => String::new(),
-            count => format!(", {count} timed out"),
-        };
-        page.more(&format!("{} failed{timed_out}{blame}", counts.failed));
+/// Says that the report is about a part of the run.
+fn shown(page: &mut Page, summary: &Summary, part: &ReportPart<'_>) {
+    page.fact("Shown", &printable(&sentences::part(summary, part)));
+}
+
+fn trials(page: &mut Page, report: &Report<'_>) {
+    let summary = report.summary;
+    page.fact("Trials", &sentences::trials_of(report));
+    let lines = [sentences::excluded(summary), sentences::failed(summary)];
+    for line in lines.iter().flatten() {
+        page.more(line);
     }
     let retried = summary.trials().filter(|(_, _, t)| t.attempts > 1).count();
     if retried > 0 {
@@ -88,45 +72,6 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
             "skipped {events} of Proctor {version} that this version does not know"
         ));
     }
-}
-
-/// Formats the blames of failed or errored trials: ` (blame: infra 2, judge 1)`.
-fn blames(summary: &Summary, is_error: bool) -> String {
-    let mut shown: Vec<String> = summary
-        .blames()
-        .iter()
-        .filter(|((_, error), _)| *error == is_error)
-        .map(|((blame, _), count)| format!("{} {count}", words::blame(*blame)))
-        .collect();
-    match summary.unclear(is_error) {
-        0 => {}
-        count => shown.push(format!("unclear {count}")),
-    }
-    if shown.is_empty() {
-        String::new()
-    } else {
-        format!(" (blame: {})", shown.join(", "))
-    }
-}
-
-fn cases(page: &mut Page, summary: &Summary) {
-    let (mut all, mut met) = (0_u64, 0_u64);
-    for (case, trials) in summary.cells() {
-        all += 1;
-        met += u64::from(trials.verdict(&case.case) == CaseVerdict::Met);
-    }
-    let noun = if summary.plan.agents.len() > 1 {
-        "case × agent pairs"
-    } else {
-        "cases"
-    };
-    let has_rules = summary.cases.iter().any(|case| case.case.pass.is_some());
-    let verb = if has_rules {
-        "met their pass rule"
-    } else {
-        "passed"
-    };
-    page.fact("Cases", &format!("{met} of {all} {noun} {verb}"));
 }
 
 fn servers(page: &mut Page, summary: &Summary) {
@@ -191,25 +136,46 @@ fn replayed(page: &mut Page, summary: &Summary) {
     }
 }
 
-/// Says how many trials keep the gate from an answer. Without any, the reasons say why.
-fn inconclusive(summary: &Summary) -> String {
+/// The cases with a verdict, each as `name 3/5, needs 4/5`. Why they failed is in the report already.
+fn cells(summary: &Summary, wanted: CaseVerdict) -> Vec<String> {
+    let several = summary.plan.agents.len() > 1;
     let cells = summary.cells();
-    let open = cells.filter(|(case, agent)| agent.verdict(&case.case) == CaseVerdict::Open);
-    match open.map(|(_, agent)| agent.standing().open).sum() {
-        0 => "inconclusive".to_owned(),
-        1 => "inconclusive: 1 trial has no verdict".to_owned(),
-        count => format!("inconclusive: {count} trials have no verdict"),
-    }
+    let cells = cells.filter(|(case, trials)| trials.verdict(&case.case) == wanted);
+    let shown = cells.map(|(case, trials)| {
+        let standing = trials.standing();
+        let mut text = case.case.name.clone();
+        if several {
+            text.push_str(&format!(" by {}", trials.agent));
+        }
+        text.push_str(&format!(" {}", sentences::passed(trials)));
+        if case.case.pass.is_some() {
+            text.push_str(&format!(", needs {}", PassThreshold::of(case.case.pass)));
+        }
+        if standing.open > 0 {
+            text.push_str(&format!(", {} without a verdict", standing.open));
+        }
+        text
+    });
+    shown.collect()
 }
 
 fn gate(page: &mut Page, report: &Report<'_>) {
-    let text = match report.gate {
-        Gate::Met => "met".to_owned(),
-        Gate::Missed { .. } => "missed".to_owned(),
-        Gate::Open { .. } => inconclusive(report.summary),
+    page.fact("Gate", &sentences::gate(report));
+    if report.part.is_some() {
+        return;
+    }
+    let cells = match report.gate {
+        Gate::Met => Vec::new(),
+        Gate::Missed { .. } => cells(report.summary, CaseVerdict::Missed),
+        Gate::Open { .. } => cells(report.summary, CaseVerdict::Open),
     };
-    page.fact("Gate", &text);
-    let reasons = report.gate.reasons();
+    // Without a case, the reason is that of the whole run.
+    let is_whole = cells.is_empty() || !report.summary.changed_trials.is_empty();
+    let reasons = if is_whole {
+        report.gate.reasons().to_vec()
+    } else {
+        cells
+    };
     for reason in reasons.iter().take(REASONS) {
         page.more(&printable(reason));
     }
@@ -217,11 +183,6 @@ fn gate(page: &mut Page, report: &Report<'_>) {
         let more = words::count((reasons.len() - REASONS) as u64, "more case");
         page.more(&format!("… and {more}"));
     }
-    let why = match (report.note, report.gate) {
-        (Some(note), _) => printable(note).into_owned(),
-        (None, Gate::Met) => "the gate is met".to_owned(),
-        (None, Gate::Missed { .. }) => "the gate is missed".to_owned(),
-        (None, Gate::Open { .. }) => "the gate is inconclusive".to_owned(),
-    };
+    let why = printable(sentences::exit_reason(report));
     page.fact("Exit", &format!("{}: {why}", report.exit));
 }

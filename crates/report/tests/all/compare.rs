@@ -78,6 +78,8 @@ fn write(folder: &Path, plan: &Plan) {
         verify_steps: None,
         limits: PlannedLimits::default(),
         eval: None,
+        parts: None,
+        places: Vec::new(),
     });
     let agents = plan.agents.iter().map(|name| PlannedAgent {
         name: (*name).to_owned(),

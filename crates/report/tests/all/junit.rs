@@ -3,6 +3,7 @@
 use roxmltree::{Document, Node};
 
 use crate::sample::Sample;
+use crate::{outside, schema};
 
 fn written(sample: &Sample) -> String {
     let mut out = Vec::new();
@@ -38,6 +39,30 @@ fn the_document_is_well_formed_and_counts_right() {
     assert_eq!(suite.attribute("tests"), Some("20"));
     assert_eq!(suite.attribute("failures"), Some("8"));
     assert_eq!(suite.attribute("errors"), Some("2"));
+}
+
+#[test]
+fn every_document_follows_the_schema() {
+    let hostile = outside::run(&|number| format!("{}{number}", crate::sample::HOSTILE));
+    for sample in [
+        Sample::new(),
+        Sample::with_more(3),
+        Sample::of_two_agents(),
+        Sample::without_trials(),
+        hostile,
+    ] {
+        let text = written(&sample);
+        assert_eq!(schema::violations(&text), Vec::<String>::new(), "{text}");
+    }
+    let mut out = Vec::new();
+    proctor_report::junit::write_error("a\u{1b}<b>", 2, "no\nsuite", &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(schema::violations(&text), Vec::<String>::new(), "{text}");
+    let document = Document::parse(&text).unwrap();
+    let error = document
+        .descendants()
+        .find(|node| node.has_tag_name("error"));
+    assert_eq!(error.unwrap().attribute("message"), Some("no\\nsuite"));
 }
 
 #[test]

@@ -242,7 +242,7 @@ impl Toolbox {
         }
     }
 
-    /// Closes all connections.
+    /// Closes the connections to all servers at the same time.
     pub async fn close(self) {
         let servers = self.servers.into_iter();
         together(servers.map(|connected| connected.client.close())).await;
@@ -287,7 +287,7 @@ fn model_result(
         Err(error @ (CallError::Rpc(_) | CallError::TooLarge { .. } | CallError::Http { .. })) => {
             Ok(Err(error.to_string()))
         }
-        Err(error @ (CallError::Gone { .. } | CallError::Broken(_) | CallError::Nonsense(_))) => {
+        Err(error @ (CallError::Gone { .. } | CallError::Broken(_) | CallError::Malformed(_))) => {
             Err(ServerLoss {
                 server: connected.name.clone(),
                 reason: error.to_string(),

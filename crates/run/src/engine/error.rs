@@ -33,6 +33,9 @@ pub enum EngineError {
     Missing(Box<dyn Error + Send + Sync>),
     #[error("no case of `{}` is selected", .0.name)]
     NothingSelected(Box<Suite>),
+    /// No case of the latest run has to run again, or there is no such run.
+    #[error("nothing to rerun: {0}")]
+    NothingToRerun(String),
     #[error("no evals to run")]
     NoEvals {
         /// Whether an eval is invalid, which fails a run.

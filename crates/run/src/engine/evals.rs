@@ -29,6 +29,7 @@ use super::opening::context;
 use super::options::EvalsOptions;
 use super::planning::{SuiteLocation, plan};
 use super::prepare::{PreparedRun, stand_in};
+use super::rerun::{self, EarlierRun};
 
 /// Finds the evals, asks for consent, plans the evals, and opens what they need.
 pub(super) async fn prepare(
@@ -55,7 +56,7 @@ pub(super) async fn prepare(
     };
     let (cases, not_run) = find_and_ask(engine, options, own.as_deref(), host).await?;
     suite.cases = cases;
-    let wanted = PlanOptions {
+    let mut wanted = PlanOptions {
         runs: options.runs,
         limits: LimitFlags {
             timeout: options.task_timeout,
@@ -63,6 +64,14 @@ pub(super) async fn prepare(
         },
         ..PlanOptions::default()
     };
+    let is_same = |run: &EarlierRun<'_>| run.is_of_evals(&suite.name);
+    rerun::select(
+        options.run.rerun,
+        &suite,
+        &mut wanted.selection,
+        &is_same,
+        host,
+    )?;
     let named = SuiteLocation {
         suite: "evals".to_owned(),
         mcp_config: None,

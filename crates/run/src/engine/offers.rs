@@ -38,7 +38,7 @@ pub struct ServerOffer {
 pub enum GatherError {
     /// The server failed to start.
     #[error("{0}")]
-    NotUp(String),
+    StartFailed(String),
     /// The server did not list its tools or evals.
     #[error("the server `{server}`: {source}")]
     NoList {
@@ -89,7 +89,7 @@ pub async fn look(
 ) -> Result<ServerOffer, GatherError> {
     let client = Client::connect(server, options)
         .await
-        .map_err(|error| GatherError::NotUp(error.naming(&server.name)))?;
+        .map_err(|error| GatherError::StartFailed(error.naming(&server.name)))?;
     let offer = ask(server, level, &client, caps).await;
     client.close().await;
     offer

@@ -209,12 +209,21 @@ fn open_judges(
     if asked.replay.is_some() {
         return Ok(vec![Arc::new(Model::Recorded(judge_name(judge)))]);
     }
+    Ok(vec![open_judge(engine, judge, asked)?])
+}
+
+/// Opens the model that judges, or the program.
+pub(super) fn open_judge(
+    engine: &Engine,
+    judge: &JudgeConfig,
+    asked: &PlannedOptions,
+) -> Result<Arc<Model>, EngineError> {
     let model = match open_judge_program(engine, judge, asked)? {
         Some(program) => Ok(Model::Program(Box::new(program))),
         None => Model::open_judge(&judge.model, &Settings::of(&engine.environment)),
     };
     let model = model.map_err(|error| EngineError::unusable(JUDGE, error))?;
-    Ok(vec![Arc::new(model)])
+    Ok(Arc::new(model))
 }
 
 /// The judge, if it is an external agent.

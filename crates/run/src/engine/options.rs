@@ -136,6 +136,7 @@ pub struct RunOptions {
     pub no_context: bool,
     /// The gates of the command line, each in place of the suite's own.
     pub gates: GateOptions,
+    pub rerun: RerunOption,
 }
 
 /// The conditions for success of a run.
@@ -147,6 +148,21 @@ pub struct GateOptions {
     pub max_errors: Option<u32>,
     /// The folder of the run that this run must not be worse than.
     pub no_regression: Option<PathBuf>,
+}
+
+/// Which cases of the latest run of the same suite to run, instead of all. With both, either is enough.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RerunOption {
+    /// Cases with a trial that failed or timed out.
+    pub failed: bool,
+    /// Cases with a trial that has no verdict: it errored, was cancelled or did not run.
+    pub errors: bool,
+}
+
+impl RerunOption {
+    pub fn is_set(self) -> bool {
+        self.failed || self.errors
+    }
 }
 
 /// How many trials run at once.

@@ -10,7 +10,7 @@ use proctor_core::event::{
 use proctor_core::plan::{Plan, PlanOptions};
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::{
-    Agent, Case, Isolation, JudgeConfig, JudgeModel, Limits, Suite, agent_settings, digest,
+    Agent, Case, Isolation, JudgeConfig, JudgeModel, Limits, Suite, agent_settings, digest, parts,
     server_settings, surroundings,
 };
 
@@ -214,6 +214,8 @@ fn planned_case(case: &Case, runs: u32, limits: &Limits) -> Result<PlannedCase, 
         labels: case.labels.clone(),
         parallel: case.parallel,
         verify_steps: u32::try_from(case.verify.len()).ok(),
+        parts: Some(parts(case).map_err(|error| unreadable(case, error))?),
+        places: case.places.clone(),
         limits: PlannedLimits {
             timeout: micros(limits.timeout),
             cleanup_timeout: micros(limits.cleanup_timeout),
@@ -261,7 +263,9 @@ pub(super) fn judge_name(judge: &JudgeConfig) -> String {
 }
 
 fn hash_of(case: &Case) -> Result<String, EngineError> {
-    digest(case).map_err(|error| {
-        EngineError::unusable(format!("the case `{}` can't be read", case.name), error)
-    })
+    digest(case).map_err(|error| unreadable(case, error))
+}
+
+fn unreadable(case: &Case, error: std::io::Error) -> EngineError {
+    EngineError::unusable(format!("the case `{}` can't be read", case.name), error)
 }

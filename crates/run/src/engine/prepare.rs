@@ -21,6 +21,7 @@ use super::host::{Host, HostNotice};
 use super::opening::context;
 use super::options::{CheckOptions, RunOptions, RunSource};
 use super::planning::{SuiteLocation, plan, plan_again};
+use super::rerun::{self, EarlierRun};
 use super::{Engine, gates, shipped};
 use crate::context::RunContext;
 use crate::runner::TrialSpec;
@@ -82,8 +83,16 @@ pub(super) async fn prepare(
     let (planned, trials) = if let Some(earlier) = earlier {
         plan_again(engine, &suite, earlier)?
     } else {
-        let wanted = options.plan.clone().unwrap_or_default();
+        let mut wanted = options.plan.clone().unwrap_or_default();
         let named = SuiteLocation::new(&file, mcp_config.as_deref())?;
+        let is_same = |run: &EarlierRun<'_>| run.is_of_suite(&named.suite);
+        rerun::select(
+            options.run.rerun,
+            &suite,
+            &mut wanted.selection,
+            &is_same,
+            host,
+        )?;
         let workers = options.run.width.asked();
         let as_often_as = replayed.as_ref().filter(|_| wanted.runs.is_none());
         match plan(engine, &suite, &wanted, named, &asked, as_often_as, workers)? {

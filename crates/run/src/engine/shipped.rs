@@ -102,6 +102,7 @@ async fn find_and_ask(
         match all.iter_mut().find(|known| known.id == case.id) {
             Some(known) => {
                 known.checks.extend(case.checks);
+                known.places.extend(case.places);
                 known.pass = known.pass.or(case.pass);
             }
             None => all.push(case),
@@ -135,6 +136,7 @@ fn cases(set: &ShippedEvalSet, offers: &[ServerOffer], max_turns: Option<u32>) -
         .filter(|eval| fits(set, eval))
         .map(|eval| Case {
             checks: set.checks.iter().map(Arc::clone).collect(),
+            places: set.places.clone(),
             pass: set.pass,
             ..Case::of_eval(ShippedEval {
                 server: set.server.clone(),

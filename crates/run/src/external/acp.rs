@@ -8,33 +8,23 @@
 mod answer;
 mod calls;
 mod client;
+mod dialect;
+mod failures;
 mod greet;
 mod policy;
 mod preset;
-mod tells;
 mod titles;
 mod work;
 
 use serde_json::{Map, Value, json};
 
+use self::dialect::Dialect;
 pub(crate) use self::greet::greet;
 pub(crate) use self::preset::{CLAUDE, CODEX, GEMINI, GOOSE, OPENCODE, Preset};
 pub(crate) use self::work::work;
 use super::cli::aliases;
 use super::{Acp, Assignment, AssignmentError, Launch, ModelAccess, ServerRoute, environment_note};
 use proctor_models::WireFormat;
-
-/// How to read an agent's messages where the protocol is not specific.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dialect {
-    Claude,
-    Codex,
-    Gemini,
-    Opencode,
-    Goose,
-    /// An agent that Proctor does not know.
-    Unknown,
-}
 
 /// The program to start for an assignment, and the first messages to it.
 #[derive(Debug, Clone)]
@@ -67,9 +57,9 @@ impl Acp<'_> {
         }
     }
 
-    fn dialect(self) -> Dialect {
+    fn dialect(self) -> &'static Dialect {
         self.preset()
-            .map_or(Dialect::Unknown, |preset| preset.dialect)
+            .map_or(&dialect::UNKNOWN, |preset| &preset.dialect)
     }
 
     /// The name of the program.

@@ -47,12 +47,12 @@ pub(crate) struct AgentServer {
 pub(crate) enum ServerRoute {
     /// The agent starts a program, the relay.
     Stdio { program: PathBuf, args: Vec<String> },
-    /// Streamable HTTP.
+    /// A proxy that speaks streamable HTTP.
     Http {
         url: String,
         headers: Vec<(String, String)>,
     },
-    /// HTTP+SSE.
+    /// A proxy that speaks HTTP+SSE.
     Sse {
         url: String,
         headers: Vec<(String, String)>,
@@ -96,7 +96,7 @@ pub(crate) struct Launch {
     pub(crate) program: String,
     /// Its arguments, without secrets and without long prompts.
     pub(crate) args: Vec<String>,
-    /// Its complete environment.
+    /// Its complete environment: it inherits no variables.
     pub(crate) env: BTreeMap<String, String>,
     /// Files to write first, readable only by their owner, with absolute paths in the folder or the
     /// home.

@@ -17,12 +17,12 @@ const MAX_ITEM: usize = 64 * 1024;
 /// How many characters of a judge's text a result shows.
 const BRIEF_CHARS: usize = 600;
 
-/// One exhibit.
+/// One text that the judge sees as data, such as the answer.
 #[derive(Debug)]
 pub(super) struct ExhibitItem {
     /// The title, chosen by Proctor.
     pub(super) title: String,
-    /// The original text.
+    /// The text before look-alikes of boundaries are escaped.
     text: String,
     /// Whether a quote from it is evidence.
     pub(super) proves: bool,

@@ -156,7 +156,7 @@ fn visible_chars(quote: &str) -> usize {
     first + rest.sum::<usize>()
 }
 
-/// Normalizes white space.
+/// Joins the words of a text with single spaces.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -76,7 +76,7 @@ enum ExtensionError {
         path: PathBuf,
     },
     #[error("the extension `{alias}` failed to start: {reason}")]
-    NotUp { alias: String, reason: String },
+    StartFailed { alias: String, reason: String },
     #[error("the extension `{alias}` has no operation `{operation}`{hint}")]
     NoOperation {
         alias: String,
@@ -116,7 +116,7 @@ impl Steps {
         match answer {
             Ok(result) => match worker::parse::<OperationResult>(result.get().as_bytes()) {
                 Ok(executed) => executed.judge(&said),
-                Err(error) => failed(ExtensionWireError::Nonsense(error.to_string())),
+                Err(error) => failed(ExtensionWireError::Malformed(error.to_string())),
             },
             Err(error) => {
                 if matches!(error, ExtensionWireError::Gone)
@@ -231,7 +231,7 @@ impl RunningExtension {
             .await;
         let answer = answer.and_then(|result| {
             let manifest = serde_json::from_str::<Manifest>(result.get());
-            manifest.map_err(|error| ExtensionWireError::Nonsense(error.to_string()))
+            manifest.map_err(|error| ExtensionWireError::Malformed(error.to_string()))
         });
         match answer {
             Ok(manifest) => Ok(Self {
@@ -250,7 +250,7 @@ impl RunningExtension {
                 };
                 let reason = with_end(&error.to_string(), &stderr.redacted(redactor));
                 let alias = extension.alias.clone();
-                Err(suite(&ExtensionError::NotUp { alias, reason }))
+                Err(suite(&ExtensionError::StartFailed { alias, reason }))
             }
         }
     }
@@ -310,33 +310,4 @@ impl OperationResult {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_released_extension_is_found_in_the_cache() {
-        let cache = tempfile::tempdir().unwrap();
-        let extension = Extension {
-            alias: "k8s".to_owned(),
-            package: Package::Release {
-                repository: "https://github.com/acme/kube-steps".to_owned(),
-                version: "v0.1.0".to_owned(),
-            },
-            config: Value::Null,
-            env: BTreeMap::new(),
-        };
-        let path = cache
-            .path()
-            .join("proctor/extensions/github.com/acme/kube-steps/v0.1.0/kube-steps");
-        let error = program(&extension, Some(cache.path())).unwrap_err();
-        let expected = format!(
-            "the extension `k8s` is not installed, and Proctor downloads nothing: copy the program \
-             of https://github.com/acme/kube-steps@v0.1.0 to `{}`",
-            path.display()
-        );
-        assert_eq!(error.to_string(), expected);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, "").unwrap();
-        assert_eq!(program(&extension, Some(cache.path())).unwrap(), path);
-    }
-}
+mod tests;

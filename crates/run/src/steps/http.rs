@@ -41,7 +41,7 @@ enum RequestError {
 #[derive(Debug, Clone, Copy)]
 enum ExpectedStatus {
     Exactly(u16),
-    /// Any 2xx status.
+    /// Any 2xx status, if the step names none.
     Success,
 }
 

@@ -195,7 +195,7 @@ fn not_connected(error: &ConnectError) -> ActionOutcome {
         ConnectError::Spawn(_) | ConnectError::Address(_) => {
             ActionOutcome::unknown(&error, Blame::Suite)
         }
-        ConnectError::NotUp { .. } => ActionOutcome::unknown(&error, Blame::Server),
+        ConnectError::StartFailed { .. } => ActionOutcome::unknown(&error, Blame::Server),
     }
 }
 

@@ -2,14 +2,6 @@
 
 use proctor_core::event::{Blame, Outcome, TrialEnded};
 
-pub(super) fn passed() -> TrialEnded {
-    TrialEnded {
-        outcome: Outcome::Passed,
-        reason: None,
-        blame: None,
-    }
-}
-
 pub(super) fn failed(blame: impl Into<Option<Blame>>, reason: impl Into<String>) -> TrialEnded {
     end(Outcome::Failed, blame.into(), reason)
 }

@@ -63,7 +63,7 @@ impl AgentWorkspace {
         ended
     }
 
-    /// Cleans everything up.
+    /// Stops the agent's processes, and removes its folder and its home.
     pub(super) async fn clear(&mut self) {
         self.close().await;
         let Some(stage) = self.stage.take() else {

@@ -11,6 +11,7 @@ use proctor_core::event::{
     Blame, Body, CheckEvaluated, CheckId, EventKind, Phase, Purpose, TrialEnded,
 };
 use proctor_core::fold::FoldedTrial;
+use proctor_core::grading::{CaseChecks, Grading, NextCheck, SILENT, is_blank};
 use proctor_core::hint::listed;
 use proctor_core::model::{Arguments, ModelMessage, ModelRequest, ToolCall, Turn};
 use proctor_core::suite::ShippedEval;
@@ -19,8 +20,7 @@ use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value};
 
 use super::ending::{cancelled, errored, failed, timed_out};
-use super::grading::{CheckTally, SILENT, is_blank};
-use super::{Trial, close, decided, unanswered};
+use super::{Trial, close, early_end, unanswered};
 pub use crate::agent::{AgentOutcome, LoopLimits, Task, Toolbox, drive};
 use crate::context::Worker;
 use crate::judge::{Criterion, Exhibits};
@@ -80,13 +80,13 @@ impl Trial {
         let is_open = |ended: &TrialEnded| ended.blame == Some(Blame::Server);
         let failure = server_failure(&folded.conduct);
         let done = match (done, failure) {
-            (Err(ended), Some(failure)) if is_open(&ended) => return decided::ended(failure),
+            (Err(ended), Some(failure)) if is_open(&ended) => return early_end::ended(failure),
             (Err(ended), _) => return ended,
-            (Ok(_), Some(failure)) => return decided::ended(failure),
+            (Ok(_), Some(failure)) => return early_end::ended(failure),
             (Ok(done), None) => done,
         };
         if let Some(failure) = shared_breach.or_else(|| self.breach(&folded)) {
-            return decided::ended(failure);
+            return early_end::ended(failure);
         }
         self.phase(Phase::Grade);
         self.grade_shipped(shipped, &done, &folded).await
@@ -288,11 +288,18 @@ impl Trial {
             (Verdict::Pass | Verdict::Fail { .. }, _, Input::Execution(_)) => Some(Blame::Server),
             (Verdict::Pass | Verdict::Fail { .. }, ..) => blame_for_failure(folded),
         };
-        let mut grades = CheckTally::default();
-        grades.add(&main.check, &main.verdict, blame);
-        self.recorder.record(EventKind::Graded(main));
-        self.check(folded, &mut grades);
-        grades.end()
+        let mut grading = Grading::new(CaseChecks::of(self.case()), folded, &done.answer);
+        grading.shipped(&main, blame);
+        self.graded(Some(main));
+        loop {
+            match grading.next_check() {
+                NextCheck::Assertion => self.graded(self.on_record(|| grading.evaluate())),
+                NextCheck::End(ended) => return ended,
+                NextCheck::Shipped | NextCheck::Step(_) | NextCheck::Judge(_) => {
+                    return errored(Blame::Suite, "a shipped eval has no verify steps");
+                }
+            }
+        }
     }
 
     /// Compares the result with the expected one after redacting both.

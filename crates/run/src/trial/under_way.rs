@@ -15,6 +15,7 @@ impl Trial {
         let options = FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Step],
             payload_bytes: 0,
+            results: false,
             text_bytes: 0,
             turns: false,
         };

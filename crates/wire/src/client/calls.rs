@@ -74,7 +74,7 @@ impl Client {
     /// Sends a request that the server may answer with requests for input.
     pub async fn call(&self, method: &str, params: Value) -> Result<CallResult, CallError> {
         let Value::Object(params) = params else {
-            return Err(CallError::Nonsense(
+            return Err(CallError::Malformed(
                 "the parameters must be an object".to_owned(),
             ));
         };
@@ -98,7 +98,7 @@ impl Client {
                 next.insert("requestState".to_owned(), state);
             }
         }
-        Err(CallError::Nonsense(format!(
+        Err(CallError::Malformed(format!(
             "the server requested input more than {MAX_ROUNDS} times"
         )))
     }
@@ -115,7 +115,7 @@ impl Client {
             detail
         };
         let header: ResultHeader<'_> = worker::parse(raw.get().as_bytes())
-            .map_err(|_| CallError::Nonsense(note("is not an object")))?;
+            .map_err(|_| CallError::Malformed(note("is not an object")))?;
         if method == "tools/call" && !header.asks_back() && !header.has_content() {
             note("has no `content` list");
         }
@@ -130,7 +130,7 @@ fn responses(asks: &ResultHeader<'_>, answers: &ServerRequestReplies) -> Result<
     for (key, question) in &questions {
         let method = question.get("method").and_then(Value::as_str).unwrap_or("");
         let answer = answers.to(method).map_err(|(_, why)| {
-            CallError::Nonsense(format!("the server requested input with `{method}`: {why}"))
+            CallError::Malformed(format!("the server requested input with `{method}`: {why}"))
         })?;
         let answer = serde_json::from_str(&answer).unwrap_or(Value::Null);
         responses.insert(key.clone(), answer);

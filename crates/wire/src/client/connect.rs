@@ -46,7 +46,7 @@ pub enum ConnectError {
     Address(#[from] AddressError),
     /// The server failed to start, or did not complete the handshake.
     #[error("the server `{server}` failed to start: {reason}{}", super::stderr_part(.stderr))]
-    NotUp {
+    StartFailed {
         server: String,
         reason: String,
         /// The last lines of its stderr.
@@ -58,7 +58,7 @@ impl ConnectError {
     /// Returns the message with the name of the server.
     pub fn naming(&self, server: &str) -> String {
         match self {
-            Self::NotUp { .. } => self.to_string(),
+            Self::StartFailed { .. } => self.to_string(),
             Self::Spawn(_) | Self::Address(_) => format!("the server `{server}`: {self}"),
         }
     }
@@ -134,7 +134,7 @@ impl Client {
         }
         let (reason, stderr) = line.farewell(reason, options.timeouts.connect).await;
         line.close().await;
-        Err(ConnectError::NotUp {
+        Err(ConnectError::StartFailed {
             server: server.name.clone(),
             reason,
             stderr,

@@ -37,7 +37,7 @@ impl Default for ListLimits {
 /// A list that was read to its end.
 #[derive(Debug, Clone, Default)]
 pub struct FullList {
-    /// The unmodified items.
+    /// The items of all pages, as the server sent them.
     pub items: Vec<Box<RawValue>>,
     pub pages: usize,
 }

@@ -32,7 +32,7 @@ pub(super) struct RequestWire<'a> {
 /// The time limits of one response.
 #[derive(Clone, Copy)]
 pub(super) struct ResponseTimeout {
-    /// Without progress.
+    /// The time limit without progress. Progress starts it again.
     pub(super) idle: Duration,
     pub(super) total: Duration,
 }

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{BOM, Edit, Editor, Handling, Passage};
+use super::{BOM, ClientMessageAction, Edit, Editor, Passage};
 use crate::worker;
 
 /// A conversation between a client and a server, with its edit.
@@ -27,15 +27,17 @@ impl Conversation {
     }
 
     /// Applies the edit to a message of the client. Must be called before the message is forwarded.
-    pub(crate) fn on_client_message(&self, bytes: &[u8]) -> Handling {
+    pub(crate) fn on_client_message(&self, bytes: &[u8]) -> ClientMessageAction {
         let message = bytes.strip_prefix(BOM).unwrap_or(bytes);
         if message.trim_ascii().is_empty() {
-            return Handling::Forward(Passage::Pass);
+            return ClientMessageAction::Forward(Passage::Pass);
         }
         let handling = worker::on_body(bytes.len(), || self.lock().on_client_message(message));
         match handling {
-            Handling::Forward(passage) => Handling::Forward(marked(bytes, passage)),
-            answer @ Handling::Answer(_) => answer,
+            ClientMessageAction::Forward(passage) => {
+                ClientMessageAction::Forward(marked(bytes, passage))
+            }
+            answer @ ClientMessageAction::Answer(_) => answer,
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::conversation::Conversation;
 use super::output::Output;
-use super::{Handling, Passage};
+use super::{ClientMessageAction, Passage};
 
 /// Edits the lines of the client.
 pub(crate) struct ClientLines {
@@ -38,15 +38,15 @@ impl ClientLines {
         }
     }
 
-    /// Processes a chunk.
+    /// Takes the next bytes of the client, which may end within a line.
     pub(crate) fn take(&mut self, chunk: &[u8]) -> ClientOutput {
         let mut output = ClientOutput::default();
         let conversation = &self.conversation;
         self.held.take(chunk, |part| match part {
             LinePart::Passing(bytes) => output.on.bytes.extend_from_slice(bytes),
             LinePart::Line(line) => match conversation.on_client_message(message_of(line)) {
-                Handling::Answer(answer) => output.answers.push(answer),
-                Handling::Forward(passage) => put(line, passage, &mut output.on),
+                ClientMessageAction::Answer(answer) => output.answers.push(answer),
+                ClientMessageAction::Forward(passage) => put(line, passage, &mut output.on),
             },
         });
         output

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::conversation::Conversation;
-use super::{Edit, Editor, Handling, Passage};
+use super::{ClientMessageAction, Edit, Editor, Passage};
 
 pub(crate) const DELAY: Duration = Duration::from_millis(20);
 
@@ -13,9 +13,9 @@ pub(crate) struct Identity(pub(crate) usize);
 
 impl Editor for Identity {
     fn begin(self: Arc<Self>) -> Box<dyn Edit> {
-        struct Nothing;
-        impl Edit for Nothing {}
-        Box::new(Nothing)
+        struct NoEdit;
+        impl Edit for NoEdit {}
+        Box::new(NoEdit)
     }
 
     fn limit(&self) -> usize {
@@ -24,19 +24,19 @@ impl Editor for Identity {
 }
 
 /// Does what the text of a message tells it.
-pub(crate) struct Obedient;
+pub(crate) struct CommandEditor;
 
-impl Editor for Obedient {
+impl Editor for CommandEditor {
     fn begin(self: Arc<Self>) -> Box<dyn Edit> {
         Box::new(Self)
     }
 }
 
-impl Edit for Obedient {
-    fn on_client_message(&mut self, message: &[u8]) -> Handling {
+impl Edit for CommandEditor {
+    fn on_client_message(&mut self, message: &[u8]) -> ClientMessageAction {
         match message {
-            b"answer" => Handling::Answer(b"{\r\n}".to_vec()),
-            other => Handling::Forward(self.on_server_message(other)),
+            b"answer" => ClientMessageAction::Answer(b"{\r\n}".to_vec()),
+            other => ClientMessageAction::Forward(self.on_server_message(other)),
         }
     }
 

@@ -140,7 +140,7 @@ async fn write(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> std::io::Res
 struct ClientWriter<W> {
     lines: ServerLines,
     conversation: Arc<Conversation>,
-    /// Our own responses.
+    /// Responses of the editor, which the server never sees.
     ours: Receiver<Vec<u8>>,
     changes: Option<watch::Receiver<()>>,
     output: W,

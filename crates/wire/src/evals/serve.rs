@@ -4,9 +4,9 @@
 //! Its main type is [`EvalsResponder`], an [`Editor`](crate::edit::Editor). It edits and records
 //! nothing.
 
-mod asked;
+mod client_message;
+mod edit;
 mod http;
-mod shipping;
 mod stdio;
 mod watch;
 
@@ -23,7 +23,7 @@ pub use self::http::http;
 pub use self::stdio::{ServeError, stdio};
 pub use self::watch::{Stamp, stamp, watch};
 
-use self::asked::ListRequest;
+use self::client_message::ListRequest;
 use crate::rpc;
 use tokio::sync::watch::Sender;
 
@@ -125,7 +125,7 @@ impl EvalsResponder {
         members.insert("cacheScope".to_owned(), "private".into());
         let info = self.server_info.read();
         if let Some(info) = &*info.unwrap_or_else(PoisonError::into_inner) {
-            let meta = Map::from_iter([(asked::SERVER_INFO.to_owned(), info.clone())]);
+            let meta = Map::from_iter([(client_message::SERVER_INFO.to_owned(), info.clone())]);
             members.insert("_meta".to_owned(), meta.into());
         }
     }
@@ -139,7 +139,10 @@ impl EvalsResponder {
         let Some(result) = answer.get("result") else {
             return HandshakeSplice::default();
         };
-        if let Some(info) = result.get("_meta").and_then(|m| m.get(asked::SERVER_INFO)) {
+        if let Some(info) = result
+            .get("_meta")
+            .and_then(|m| m.get(client_message::SERVER_INFO))
+        {
             let held = self.server_info.write();
             *held.unwrap_or_else(PoisonError::into_inner) = Some(info.clone());
         }

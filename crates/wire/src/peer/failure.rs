@@ -29,7 +29,7 @@ pub(crate) enum RequestFailure {
         /// The status and content type of the HTTP response.
         what: Option<String>,
     },
-    /// The network failed.
+    /// The connection failed before the response was complete.
     #[error("{0}")]
     Broken(String),
 }

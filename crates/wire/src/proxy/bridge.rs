@@ -21,7 +21,7 @@ use proctor_core::suite::server::Transport;
 use self::hub::Hub;
 use super::door::{Admission, Door};
 use super::refusals::Refusals;
-use super::started::ServerStartError;
+use super::server_process::ServerStartError;
 use super::{ProxyError, ProxyOptions};
 use crate::web::IncomingRequest;
 

@@ -8,7 +8,7 @@ use std::mem;
 use crate::recorder::OversizedMessage;
 use crate::transport::frames::BodyCollector;
 
-/// A complete line.
+/// A complete line, or the digest of one that is too long to keep.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FramedLine<'a> {
     /// The line without its newline.

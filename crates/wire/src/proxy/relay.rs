@@ -27,8 +27,8 @@ use self::control::{RelayMessage, hand_over};
 pub use self::peer::AdmissionPolicy;
 use super::ProxyOptions;
 use super::refusals::Refusals;
+use super::server_process::ServerProcess;
 use super::session::{ClientInput, ClientStreams, Errors, Output, ProxySession, SessionEndReason};
-use super::started::ServerProcess;
 use super::streams::{input, output};
 use crate::relay::COMMAND;
 

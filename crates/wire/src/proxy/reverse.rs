@@ -5,12 +5,12 @@
 //! servers (`/.well-known/…`) is not supported, so a server that requires a login needs a header in
 //! the MCP config.
 
-mod asked;
+mod body;
 mod endpoints;
 mod exchange;
 mod inside;
 mod leftover;
-mod passing;
+mod request;
 mod stream;
 
 use std::sync::Arc;

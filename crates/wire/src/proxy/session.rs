@@ -4,8 +4,8 @@
 //! blocks the other one, as it would without a proxy. If the record can't be written, the session
 //! continues.
 
-mod awaited;
 mod errors;
+mod pending_calls;
 mod pump;
 
 use std::fmt;
@@ -21,11 +21,11 @@ use tokio::process::ChildStderr;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use self::awaited::PendingCallIds;
 pub(crate) use self::errors::Errors;
+use self::pending_calls::PendingCallIds;
 use self::pump::{Pump, PumpEnd};
 use super::ProxyOptions;
-use super::started::{ServerProcess, ServerStartError};
+use super::server_process::{ServerProcess, ServerStartError};
 use crate::recorder::ConnectionTap;
 use proctor_contain::process::{Process, ProcessExit};
 
@@ -54,7 +54,7 @@ pub struct ClientStreams {
 pub enum SessionEndReason {
     /// The client disconnected, or announced that it will.
     Client,
-    /// Proctor stops.
+    /// The trial is over, or the user stopped Proctor.
     Proctor,
 }
 

@@ -11,19 +11,19 @@ pub trait MessageHandler {
     /// Handles a request. The protocol decides whether and how to answer.
     fn request(&mut self, _id: &RawValue, _method: &str, _params: Option<&RawValue>) {}
 
-    /// Handles a notification.
+    /// Handles a notification, which gets no response.
     fn notification(&mut self, method: &str, params: Option<&RawValue>);
 
     /// Handles a response. `id` may match no request.
     fn answer(&mut self, id: &Id, message: &Message<'_>);
 
     /// Handles a violation of JSON-RPC.
-    fn finding(&mut self, _about: About<'_>, _kind: FindingKind, _detail: String) {}
+    fn finding(&mut self, _about: FindingSubject<'_>, _kind: FindingKind, _detail: String) {}
 }
 
 /// What a finding refers to.
 #[derive(Clone, Copy)]
-pub enum About<'a> {
+pub enum FindingSubject<'a> {
     /// A message, which is passed to the handler too if it is valid.
     Message(&'a Message<'a>),
     /// Bytes that are not, or only partly, messages.
@@ -36,12 +36,13 @@ pub fn receive(bytes: &[u8], handler: &mut dyn MessageHandler) {
     let parsed = worker::each_message(bytes, &mut |message| one(message, handler));
     if let Err(unparsable) = parsed {
         let detail = format!("not a JSON-RPC message: {}", unparsable.reason);
-        handler.finding(About::Bytes(bytes), FindingKind::Malformed, detail);
+        handler.finding(FindingSubject::Bytes(bytes), FindingKind::Malformed, detail);
     }
 }
 
 fn one(message: &Message<'_>, handler: &mut dyn MessageHandler) {
-    let mut finding = |kind, detail: String| handler.finding(About::Message(message), kind, detail);
+    let mut finding =
+        |kind, detail: String| handler.finding(FindingSubject::Message(message), kind, detail);
     if message.jsonrpc.as_deref() != Some("2.0") {
         let detail = "message without `\"jsonrpc\": \"2.0\"`";
         finding(FindingKind::Protocol, detail.to_owned());

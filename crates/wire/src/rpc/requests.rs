@@ -24,7 +24,7 @@ pub enum PeerClose {
 /// Why a request is no longer pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastRequest {
-    /// The response arrived.
+    /// The response arrived in time.
     Answered,
     /// The response took too long, or can't arrive any more.
     GivenUp,
@@ -83,7 +83,7 @@ impl<T> Requests<T> {
         self.waiting.get(&id)
     }
 
-    /// Returns all waiters.
+    /// Returns the waiters of all pending requests.
     pub fn waiters(&self) -> impl Iterator<Item = &T> {
         self.waiting.values()
     }

@@ -180,7 +180,7 @@ impl<O: MessageOwner> LineWriter<O> {
     ) -> Self {
         let (queue, waiting) = mpsc::channel(messages);
         tokio::spawn(async move {
-            if write(stdin, waiting, patience).await == Err(Stuck) {
+            if write(stdin, waiting, patience).await == Err(WriteTimeout) {
                 stuck();
             }
         });
@@ -201,7 +201,7 @@ impl<O: MessageOwner> LineWriter<O> {
         let sending = queue.send(QueuedWrite::Message(owner, message));
         match within(self.patience, sending).await {
             Ok(sent) => sent.map_err(|_| SendError::Closed),
-            Err(Stuck) => Err(SendError::Stuck),
+            Err(WriteTimeout) => Err(SendError::Stuck),
         }
     }
 
@@ -234,13 +234,13 @@ impl<O: MessageOwner> LineWriter<O> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Stuck;
+struct WriteTimeout;
 
 async fn write<O: MessageOwner>(
     mut stdin: impl AsyncWrite + Unpin,
     mut waiting: mpsc::Receiver<QueuedWrite<O>>,
     patience: Option<Duration>,
-) -> Result<(), Stuck> {
+) -> Result<(), WriteTimeout> {
     while let Some(outgoing) = waiting.recv().await {
         let (owner, mut message) = match outgoing {
             QueuedWrite::Message(owner, message) => (owner, message),
@@ -266,9 +266,14 @@ async fn write<O: MessageOwner>(
     Ok(())
 }
 
-async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Result<T, Stuck> {
+async fn within<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = T>,
+) -> Result<T, WriteTimeout> {
     match limit {
-        Some(limit) => tokio::time::timeout(limit, work).await.map_err(|_| Stuck),
+        Some(limit) => tokio::time::timeout(limit, work)
+            .await
+            .map_err(|_| WriteTimeout),
         None => Ok(work.await),
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::MAX_MESSAGE;
 use super::lines::{self, LineHandler, LineWriter, Noise};
-use crate::peer::{Incoming, MessageSource, Peer, PeerClose};
+use crate::peer::{MessageSource, Peer, PeerClose, ServerMessageHandler};
 use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 
 /// The length of the write queue.
@@ -72,7 +72,7 @@ async fn read(
             tap.finding(FindingKind::Dropped, detail);
         }
     };
-    let mut incoming = Incoming {
+    let mut incoming = ServerMessageHandler {
         peer: &peer,
         from: MessageSource {
             tap,
@@ -85,7 +85,7 @@ async fn read(
     peer.end(PeerClose::Closed);
 }
 
-impl LineHandler for Incoming<'_> {
+impl LineHandler for ServerMessageHandler<'_> {
     fn recorder(&self) -> Option<Recorder> {
         Some(self.from.tap.recorder().clone())
     }

@@ -90,7 +90,10 @@ impl Display {
             } => self.ended(*trial, ended, *duration),
             Progress::Stopping { reason } => {
                 let reason = self.shown(reason);
-                self.line(&format!("stopping: {reason}; cleaning up running trials"));
+                self.line(&match reason.strip_prefix("stopped ") {
+                    Some(why) => format!("stopping {why}"),
+                    None => format!("stopping: {reason}; cleaning up running trials"),
+                });
             }
         }
     }
@@ -145,10 +148,9 @@ impl Display {
         }
         let (done, all) = (self.done, self.names.len());
         let took = duration::brief(took);
-        let reason = ended
-            .reason
-            .as_deref()
-            .map_or(String::new(), |reason| format!(": {}", self.shown(reason)));
+        // The report says why; twice would be once too often.
+        let reason = ended.reason.as_deref().filter(|_| self.verbose);
+        let reason = reason.map_or(String::new(), |reason| format!(": {}", self.shown(reason)));
         let style = outcome_style(ended.outcome);
         let word = outcome_word(ended.outcome);
         let name = self.name(trial);

@@ -5,6 +5,7 @@ use proctor_core::redact::Redactor;
 use proctor_report::Report;
 use proctor_run::engine::{RunCompletion, RunInProgress, RunResult, RunStopCause};
 
+use super::github::GitHubJob;
 use super::screen::RunScreen;
 use super::signals::{RunSignals, RunStage};
 use crate::args::{OutputFormat, RunArgs};
@@ -23,6 +24,8 @@ pub(super) struct RunFinisher<'a> {
     pub(super) redactor: &'a Redactor,
     pub(super) signals: RunSignals,
     pub(super) screen: RunScreen,
+    /// The job on GitHub Actions, unless `--no-github` is given.
+    pub(super) job: Option<GitHubJob>,
 }
 
 impl RunFinisher<'_> {
@@ -44,6 +47,9 @@ impl RunFinisher<'_> {
             && !output::is_broken_pipe(&error)
         {
             errors.push(error);
+        }
+        if let (Ok(result), Some(job)) = (&result, &self.job) {
+            job.show(&report(result));
         }
         let mut is_known = false;
         if let Ok(result) = &result {
@@ -106,7 +112,7 @@ fn show(flags: &RunArgs, result: &RunResult) -> anyhow::Result<()> {
     let format = flags.output.output;
     let is_started = !matches!(result.stopped, Some(RunStopCause::NotStarted(_)));
     if is_started || format == OutputFormat::Json {
-        shown::show(&report(result), format)?;
+        shown::show(&report(result), format.into())?;
     }
     Ok(())
 }

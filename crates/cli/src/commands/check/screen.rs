@@ -50,6 +50,17 @@ impl RunScreen {
         }
     }
 
+    /// A screen that shows nothing.
+    pub(super) fn quiet() -> Self {
+        let (to, _) = sync_channel(0);
+        Self {
+            to,
+            missed: Vec::new(),
+            thread: None,
+            detailed: false,
+        }
+    }
+
     /// Whether it shows the phases and calls of trials.
     pub(super) fn is_detailed(&self) -> bool {
         self.detailed

@@ -36,10 +36,10 @@ impl RunSignals {
             StopSignals::listen()?
         };
         let (to, heard) = unbounded_channel();
-        let (stage, now) = watch::channel(RunStage::Running);
+        let (stage, mut now) = watch::channel(RunStage::Running);
         std::thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || runtime.block_on(hear(stops, &to, &now)))?;
+            .spawn(move || runtime.block_on(hear(stops, &to, &mut now)))?;
         Ok((Self { stage }, heard))
     }
 
@@ -49,10 +49,19 @@ impl RunSignals {
     }
 }
 
-async fn hear(mut stops: StopSignals, to: &UnboundedSender<()>, now: &watch::Receiver<RunStage>) {
+/// Handles signals until the run is over. With `--watch`, another run follows, which has its own handler.
+async fn hear(
+    mut stops: StopSignals,
+    to: &UnboundedSender<()>,
+    now: &mut watch::Receiver<RunStage>,
+) {
     let mut is_first = true;
     loop {
-        stops.next().await;
+        tokio::select! {
+            biased;
+            () = stops.next() => {}
+            () = is_over(now) => return,
+        }
         let stage = *now.borrow();
         match stage {
             // The runner gets it as long as it runs.
@@ -62,4 +71,9 @@ async fn hear(mut stops: StopSignals, to: &UnboundedSender<()>, now: &watch::Rec
         }
         is_first = false;
     }
+}
+
+/// Waits until the owner of the stage is gone.
+async fn is_over(now: &mut watch::Receiver<RunStage>) {
+    while now.changed().await.is_ok() {}
 }

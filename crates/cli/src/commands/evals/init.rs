@@ -91,7 +91,7 @@ pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
 async fn look(server: &Server, options: &ConnectOptions) -> Result<ServerOffer, GatherError> {
     let client = Client::connect(server, options)
         .await
-        .map_err(|error| GatherError::NotUp(error.naming(&server.name)))?;
+        .map_err(|error| GatherError::StartFailed(error.naming(&server.name)))?;
     let offer = offer_of_tools(server, &client, &ListLimits::default()).await;
     client.close().await;
     offer

@@ -7,10 +7,14 @@ use super::servers;
 use crate::args::EvalsRunArgs;
 use crate::commands::attended::InteractiveHost;
 use crate::commands::check::{run_options, run_prepared};
-use crate::commands::{engine, prepare_with};
+use crate::commands::{engine, prepare_with, refused};
 use crate::exit::Exit;
 
 pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
+    start(args).map_err(|error| refused::report(&args.run, "evals", error))
+}
+
+fn start(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
     let servers = servers::servers(&args.servers)?;
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&servers));

@@ -1,5 +1,7 @@
 //! `proctor result view`: trials as conversations.
 
+mod follow;
+
 use proctor_core::fold::fold_trial;
 use proctor_core::record::RunReader;
 use proctor_core::trial_names::{self, NamedTrial};
@@ -11,9 +13,7 @@ use super::run_folder;
 use crate::args::{ViewArgs, ViewFormat};
 use crate::exit::Exit;
 use crate::output;
-
-/// The width if the output is not a terminal.
-const WIDTH: usize = 100;
+use crate::pager::Pager;
 
 pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let run = RunReader::open(&run_folder(&args.run)?)?;
@@ -40,31 +40,41 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     if is_raw {
         return view::run(&run, args, Some(&trials));
     }
+    if args.follow {
+        return follow::run(&run, trials, args.full);
+    }
     if trials.is_empty() {
         output::message("the run has no trials; `--raw` shows its events\n")?;
     }
-    show(&run, &trials, args.full)
+    show(&run, &trials, args)
 }
 
-fn show(run: &RunReader, trials: &[NamedTrial], full: bool) -> anyhow::Result<Exit> {
-    let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
-    let options = ConversationOptions {
+fn show(run: &RunReader, trials: &[NamedTrial], args: &ViewArgs) -> anyhow::Result<Exit> {
+    let options = options(args.full);
+    let mut pager = Pager::start(!args.no_pager);
+    for trial in trials {
+        let folded = fold_trial(run, &trial.file, &options.fold_options())?;
+        pager.write(&conversation::render(&heading(trial), &folded, &options))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn options(full: bool) -> ConversationOptions {
+    ConversationOptions {
         style: TerminalStyle {
-            width,
+            width: output::width(),
             colour: true,
         },
         full,
-    };
-    for trial in trials {
-        let folded = fold_trial(run, &trial.file, &options.fold_options())?;
-        let heading = TrialHeading {
-            case: trial.case.clone(),
-            agent: trial.agent.clone(),
-            repeat: trial.repeat,
-            runs: trial.runs,
-            attempt: trial.file.attempt,
-        };
-        output::result(&conversation::render(&heading, &folded, &options))?;
     }
-    Ok(Exit::Ok)
+}
+
+fn heading(trial: &NamedTrial) -> TrialHeading {
+    TrialHeading {
+        case: trial.case.clone(),
+        agent: trial.agent.clone(),
+        repeat: trial.repeat,
+        runs: trial.runs,
+        attempt: trial.file.attempt,
+    }
 }

@@ -51,6 +51,8 @@ fn written(cases: &[(Option<(u32, u32)>, &str)], gates: Option<PlannedGates>) ->
             verify_steps: Some(1),
             limits: PlannedLimits::default(),
             eval: None,
+            parts: None,
+            places: Vec::new(),
         });
     let plan = RunPlanned {
         suite: "/suite.yaml".to_owned(),

@@ -41,6 +41,8 @@ fn plan(cases: usize) -> EventKind {
         labels: BTreeMap::new(),
         parallel: false,
         verify_steps: None,
+        parts: None,
+        places: Vec::new(),
         limits: PlannedLimits::default(),
         eval: None,
     };

@@ -23,9 +23,9 @@ fn intervals_of_a_share_match_reference_values() {
 fn clean_runs_still_allow_failures() {
     let group = golden("zero_failures_upper_onesided95");
     for (runs, bound) in group.as_object().unwrap() {
-        near(stable_failure_bound(runs.parse().unwrap()), bound);
+        near(failures_allowed(runs.parse().unwrap()), bound);
     }
-    assert!((stable_failure_bound(10) - 0.2589).abs() < 1e-4);
+    assert!((failures_allowed(10) - 0.2589).abs() < 1e-4);
 }
 
 #[test]

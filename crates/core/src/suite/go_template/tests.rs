@@ -113,30 +113,7 @@ fn fails(text: &str, at: &str, message: &str) {
 }
 
 #[test]
-fn mistakes_are_reported_at_their_places() {
-    fails("{{ .Promt }}", ".Promt", "unknown template field `.Promt`");
-    fails("x {{ .Prompt", "{{", "unclosed `{{`");
-    fails("{{ if .Prompt }}x", "if", "`if` without an `end`");
-    fails(
-        "{{ end }}",
-        "end",
-        "`end` without an `if` or `with` before it",
-    );
-    fails(
-        "{{ .Prompt | quote }}",
-        "quote",
-        "unknown template function `quote`",
-    );
-    fails(
-        "{{ range .Prompt }}{{ end }}",
-        "range",
-        "`range` is not supported in the templates of agent files",
-    );
-    fails(
-        "{{ $x := .Prompt }}",
-        "$x",
-        "variables are not supported in the templates of agent files",
-    );
+fn mistakes_with_printf_are_reported_at_their_places() {
     fails(
         "{{ printf .Prompt }}",
         "printf",
@@ -161,6 +138,33 @@ fn mistakes_are_reported_at_their_places() {
         "{{ printf \"%d\" .Prompt }}",
         "printf",
         "`%d` does not take a string",
+    );
+}
+
+#[test]
+fn mistakes_are_reported_at_their_places() {
+    fails("{{ .Promt }}", ".Promt", "unknown template field `.Promt`");
+    fails("x {{ .Prompt", "{{", "unclosed `{{`");
+    fails("{{ if .Prompt }}x", "if", "`if` without an `end`");
+    fails(
+        "{{ end }}",
+        "end",
+        "`end` without an `if` or `with` before it",
+    );
+    fails(
+        "{{ .Prompt | quote }}",
+        "quote",
+        "unknown template function `quote`",
+    );
+    fails(
+        "{{ range .Prompt }}{{ end }}",
+        "range",
+        "`range` is not supported in the templates of agent files",
+    );
+    fails(
+        "{{ $x := .Prompt }}",
+        "$x",
+        "variables are not supported in the templates of agent files",
     );
     fails(
         "{{ if eq .Prompt 1 }}{{ end }}",

@@ -115,7 +115,8 @@ pub fn resolve_prompt(
     Some(template)
 }
 
-fn step_id(file: &StepFile, phase: Phase, index: usize) -> String {
+/// The id of a step: its own, or one from its position.
+pub fn step_id(file: &StepFile, phase: Phase, index: usize) -> String {
     match &file.id {
         Some(id) => id.value.clone(),
         None => format!("{}_{index}", phase.step_word()),

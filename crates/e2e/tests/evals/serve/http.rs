@@ -1,115 +1,19 @@
 //! Evals in front of servers on HTTP: one plain request at a time, as the bytes that go over the wire.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
-use std::time::Duration;
+mod bytes;
+mod transparency;
 
-use mcp_evals::{Capability, splice};
-use proctor_e2e::{Fixture, log_lines, proctor};
+use std::io::Read;
+
+use proctor_e2e::{Fixture, proctor};
 use serde_json::{Value, json};
 
+use self::bytes::{chunk, head, open, post};
 use super::spoken::SpokenSession;
 use super::{ListeningServer, Shelf, one, text};
 use crate::ids;
 
 const JSON: (&str, &str) = ("Accept", "application/json, text/event-stream");
-
-/// What came back for one request.
-struct ReceivedBytes {
-    head: String,
-    body: Vec<u8>,
-}
-
-impl ReceivedBytes {
-    fn header(&self, name: &str) -> Option<&str> {
-        let mut lines = self
-            .head
-            .lines()
-            .skip(1)
-            .filter_map(|line| line.split_once(':'));
-        let found = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.trim())
-    }
-
-    /// The message in it, be it the body or the data of the last event.
-    fn message(&self) -> Value {
-        let body = text(&self.body);
-        let line = body.lines().rfind(|line| line.contains('{')).unwrap();
-        serde_json::from_str(line.trim_start_matches("data:").trim()).unwrap()
-    }
-}
-
-fn open(url: &str, method: &str, headers: &[(&str, &str)], body: &[u8]) -> BufReader<TcpStream> {
-    let rest = url.strip_prefix("http://").unwrap();
-    let (address, path) = rest.split_once('/').unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
-    let mut request =
-        format!("{method} /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
-    for (name, value) in headers {
-        request.push_str(&format!("{name}: {value}\r\n"));
-    }
-    if method == "POST" {
-        request.push_str(&format!(
-            "Content-Type: application/json\r\nContent-Length: {}\r\n",
-            body.len()
-        ));
-    }
-    stream
-        .write_all(&[request.as_bytes(), b"\r\n", body].concat())
-        .unwrap();
-    BufReader::new(stream)
-}
-
-fn head(stream: &mut BufReader<TcpStream>) -> String {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert!(stream.read_line(&mut head).unwrap() > 0, "{head}");
-    }
-    head
-}
-
-/// The next piece of a body that comes in chunks; nothing at its end.
-fn chunk(stream: &mut BufReader<TcpStream>) -> Vec<u8> {
-    let mut size = String::new();
-    stream.read_line(&mut size).unwrap();
-    let mut chunk = vec![0; usize::from_str_radix(size.trim(), 16).unwrap()];
-    stream.read_exact(&mut chunk).unwrap();
-    stream.read_exact(&mut [0; 2]).unwrap();
-    chunk
-}
-
-fn post(url: &str, headers: &[(&str, &str)], body: &str) -> ReceivedBytes {
-    let mut stream = open(url, "POST", headers, body.as_bytes());
-    let mut got = ReceivedBytes {
-        head: head(&mut stream),
-        body: Vec::new(),
-    };
-    // The fixture says neither how long that is, nor that it has ended.
-    if got.head.starts_with("HTTP/1.1 202") {
-        return got;
-    }
-    if got.header("transfer-encoding").is_some() {
-        loop {
-            let chunk = chunk(&mut stream);
-            got.body.extend(&chunk);
-            if chunk.is_empty() {
-                return got;
-            }
-        }
-    }
-    match got.header("content-length").map(str::parse) {
-        Some(length) => {
-            got.body.resize(length.unwrap(), 0);
-            stream.read_exact(&mut got.body).unwrap();
-        }
-        None => drop(stream.read_to_end(&mut got.body).unwrap()),
-    }
-    got
-}
 
 fn ask(id: &str, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0", "id":{id} ,"method":"{method}","params":{params}}}"#)
@@ -128,115 +32,6 @@ fn stateless(method: &str) -> [(&str, &str); 3] {
         ("MCP-Protocol-Version", "2026-07-28"),
         ("Mcp-Method", method),
     ]
-}
-
-/// The lines of a body, with the capability in the one that answers.
-fn declared(body: &[u8]) -> Vec<u8> {
-    let line = |line: &[u8]| {
-        let start = line.iter().position(|byte| *byte == b'{');
-        let spliced = start.and_then(|start| {
-            let spliced = splice::declare(&line[start..], &Capability::with_list_changed()).ok()?;
-            Some([&line[..start], &spliced].concat())
-        });
-        spliced.unwrap_or_else(|| line.to_vec())
-    };
-    let lines: Vec<Vec<u8>> = body.split(|byte| *byte == b'\n').map(line).collect();
-    lines.join(&b'\n')
-}
-
-/// The head without what differs from exchange to exchange.
-fn plain(got: &ReceivedBytes) -> Vec<String> {
-    let lines = got.head.lines().filter(|line| {
-        let line = line.to_lowercase();
-        ![
-            "mcp-session-id",
-            "content-length",
-            "transfer-encoding",
-            "connection",
-            "date",
-        ]
-        .iter()
-        .any(|name| line.starts_with(name))
-    });
-    let mut lines: Vec<String> = lines.map(str::to_owned).collect();
-    lines.sort();
-    lines
-}
-
-#[test]
-fn e35_http_exchanges_are_the_same_but_for_the_capability() {
-    for mode in ["json-responses", "sse-responses", "crlf"] {
-        let shelf = Shelf::of("a");
-        let direct = Fixture::http(&["--mode", mode]);
-        let log = shelf.path("log");
-        let behind = Fixture::http(&["--mode", mode, "--log", &log]);
-        let served = ListeningServer::before(&shelf, behind, &[]);
-        let sessions: Vec<String> = [direct.url(), &served.url]
-            .iter()
-            .map(|url| {
-                post(url, &[JSON], &initialize())
-                    .header("mcp-session-id")
-                    .unwrap()
-                    .to_owned()
-            })
-            .collect();
-        let call = r#"{"name":"add","arguments":{"a":12345678901234567890,"b":1e-7}}"#;
-        let exchanges = [
-            (initialize(), false, None),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
-                true,
-                None,
-            ),
-            (ask("\"é\"", "tools/list", "{}"), true, None),
-            (ask("3", "no/such/method", r#"{"n":1.50}"#), true, None),
-            (ask("4", "tools/call", call), true, None),
-            ("no JSON".to_owned(), true, None),
-            (format!("[{}]", ask("5", "evals/list", "{}")), true, None),
-            (
-                ask("6", "server/discover", META),
-                false,
-                Some("server/discover"),
-            ),
-            (ask("7", "evals/list", META), false, Some("tools/list")),
-        ];
-        for (body, in_session, method) in &exchanges {
-            let both: Vec<ReceivedBytes> = [direct.url(), &served.url]
-                .iter()
-                .zip(&sessions)
-                .map(|(url, session)| {
-                    let mut headers = vec![JSON, ("X-Unknown", "kept")];
-                    if *in_session {
-                        headers.push(("Mcp-Session-Id", session));
-                    }
-                    if let Some(method) = method {
-                        headers = stateless(method).to_vec();
-                    }
-                    post(url, &headers, body)
-                })
-                .collect();
-            let place = format!("{mode} {body}");
-            assert_eq!(plain(&both[1]), plain(&both[0]), "{place}");
-            let expected = declared(&both[0].body);
-            assert_eq!(text(&both[1].body), text(&expected), "{place}");
-            let is_handshake = body.contains("initialize\"") || body.contains("discover");
-            assert_eq!(expected != both[0].body, is_handshake, "{place}");
-            if let Some(length) = both[1].header("content-length") {
-                assert_eq!(
-                    length.parse::<usize>().unwrap(),
-                    both[1].body.len(),
-                    "{place}"
-                );
-            }
-        }
-        let seen = served.finish();
-        assert_eq!(seen.code, Some(0), "{}", seen.stderr);
-        let came: Vec<Value> = log_lines(Path::new(&log));
-        let kept = came
-            .iter()
-            .any(|line| line.to_string().to_lowercase().contains("x-unknown: kept"));
-        assert!(kept, "{came:?}");
-    }
 }
 
 #[test]
@@ -442,34 +237,6 @@ fn e35_a_server_that_is_not_there_is_told_of() {
         ["a"]
     );
     served.finish();
-}
-
-#[test]
-fn e35_endless_bodies_pass_in_little_memory() {
-    let shelf = Shelf::of("a");
-    for sse in ["json-responses", "sse-responses"] {
-        let endless = [
-            "--mode",
-            "endless-line=300000000",
-            "--on",
-            "*",
-            "--mode",
-            sse,
-        ];
-        let served = ListeningServer::before(&shelf, Fixture::http(&endless), &[]);
-        // The answer to a handshake is looked at, as far as that goes.
-        let mut stream = open(&served.url, "POST", &[JSON], initialize().as_bytes());
-        let mut seen = 0;
-        let mut buffer = vec![0; 1 << 20];
-        while seen < 290_000_000 {
-            let read = stream.get_mut().read(&mut buffer).unwrap();
-            assert!(read > 0, "{sse}: {seen}");
-            seen += read;
-        }
-        let peak = served.spoken.peak_kib();
-        assert!(peak < 150 << 10, "{sse}: {peak} KiB");
-        served.finish();
-    }
 }
 
 #[test]

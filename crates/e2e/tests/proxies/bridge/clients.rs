@@ -34,13 +34,13 @@ fn everything() -> Server {
 }
 
 #[derive(Clone, Copy)]
-enum Official {
+enum OfficialClient {
     TypeScript,
     Python,
 }
 
 /// Runs a client on a server, and gives what it was told.
-async fn told(client: Official, server: &Server, what: &str) -> (Value, Record) {
+async fn told(client: OfficialClient, server: &Server, what: &str) -> (Value, Record) {
     let stage = Stage::new(server, Admission::Header).await;
     let headers: serde_json::Map<String, Value> = stage
         .bridge
@@ -51,14 +51,14 @@ async fn told(client: Official, server: &Server, what: &str) -> (Value, Record) 
     // Node looks for packages above the file, so the file is run from a folder in the cache.
     let folder = TempDir::new_in(cached("evals/node")).expect("there is a folder");
     let mut program = match client {
-        Official::TypeScript => {
+        OfficialClient::TypeScript => {
             let script = folder.path().join("client.mjs");
             std::fs::write(&script, include_str!("client.mjs")).expect("it can be written");
             let mut node = Command::new("node");
             node.arg(script);
             node
         }
-        Official::Python => {
+        OfficialClient::Python => {
             let script = folder.path().join("client.py");
             std::fs::write(&script, include_str!("client.py")).expect("it can be written");
             let mut python = Command::new(cached("evals/python/bin/python"));
@@ -88,7 +88,7 @@ fn check(said: &Value, key: &str, expected: &str) {
 
 #[tokio::test]
 async fn server_everything_asks_and_tells_all_that_it_can() {
-    for client in [Official::TypeScript, Official::Python] {
+    for client in [OfficialClient::TypeScript, OfficialClient::Python] {
         let (said, record) = told(client, &everything(), "everything").await;
         check(&said, "echo", "größe");
         check(&said, "sampling", "sampled");
@@ -99,13 +99,13 @@ async fn server_everything_asks_and_tells_all_that_it_can() {
         // What a client cancels by a message stays without an answer.
         let kinds: Vec<FindingKind> = record.folded.findings.iter().map(|f| f.kind).collect();
         let expected: &[FindingKind] = match client {
-            Official::TypeScript => &[FindingKind::Unanswered],
-            Official::Python => &[],
+            OfficialClient::TypeScript => &[FindingKind::Unanswered],
+            OfficialClient::Python => &[],
         };
         assert_eq!(kinds, expected, "{said}");
         let sent = record.said(Direction::ToServer).join("\n");
         let is_cancelled = sent.contains("notifications/cancelled");
-        assert_eq!(is_cancelled, matches!(client, Official::TypeScript));
+        assert_eq!(is_cancelled, matches!(client, OfficialClient::TypeScript));
         let reasons: Vec<&str> = record.closed().iter().map(|c| c.reason.as_str()).collect();
         // The newer client asked first which era it is, and a process of its own was for that.
         let processes = if is_cancelled { 1 } else { 2 };
@@ -117,8 +117,8 @@ async fn server_everything_asks_and_tells_all_that_it_can() {
 async fn mcp_server_git_is_used_in_the_era_that_both_speak() {
     let git = cached("python/bin/mcp-server-git").display().to_string();
     for (client, version) in [
-        (Official::TypeScript, None),
-        (Official::Python, Some("2026-07-28")),
+        (OfficialClient::TypeScript, None),
+        (OfficialClient::Python, Some("2026-07-28")),
     ] {
         let (said, record) = told(client, &command(&git, &[]), "git").await;
         assert!(said["tools"].as_u64() > Some(5), "{said}");
@@ -131,7 +131,7 @@ async fn mcp_server_git_is_used_in_the_era_that_both_speak() {
 async fn rounds_of_input_and_cancellation_work_in_both_eras() {
     for (era, version) in [("stateless", "2026-07-28"), ("handshake", "2025-11-25")] {
         let server = fixture(&["--era", era]);
-        let (said, record) = told(Official::Python, &server, "fixture").await;
+        let (said, record) = told(OfficialClient::Python, &server, "fixture").await;
         assert_eq!(said["version"], version);
         check(&said, "echo", "größe");
         check(&said, "elicitation", "elicited");
@@ -154,7 +154,7 @@ async fn rounds_of_input_and_cancellation_work_in_both_eras() {
 #[tokio::test]
 async fn a_client_survives_the_death_of_its_server() {
     let dies = ["--mode", "exit-in-call=3"];
-    for client in [Official::TypeScript, Official::Python] {
+    for client in [OfficialClient::TypeScript, OfficialClient::Python] {
         for era in ["handshake", "both"] {
             let server = fixture(&[&["--era", era], &dies[..]].concat());
             let (said, _) = told(client, &server, "dies").await;

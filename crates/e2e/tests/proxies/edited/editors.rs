@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::message::{Id, Message, MessageKind};
-use proctor_wire::edit::{Edit, Editor, Handling, Passage, Pending};
+use proctor_wire::edit::{ClientMessageAction, Edit, Editor, Passage, PendingRequests};
 
 /// What the overlay looks for, and what it puts in its place.
 pub const OLD: &str = r#""description":"Adds two numbers.""#;
@@ -20,15 +20,15 @@ impl Editor for Overlay {
 }
 
 #[derive(Default)]
-struct OverlaidTools(Pending<()>);
+struct OverlaidTools(PendingRequests<()>);
 
 impl Edit for OverlaidTools {
-    fn on_client_message(&mut self, message: &[u8]) -> Handling {
+    fn on_client_message(&mut self, message: &[u8]) -> ClientMessageAction {
         if let Some((id, "tools/list")) = request(message).as_ref().map(|(id, m)| (id, m.as_str()))
         {
             self.0.add(id.clone(), ());
         }
-        Handling::Forward(Passage::Pass)
+        ClientMessageAction::Forward(Passage::Pass)
     }
 
     fn on_server_message(&mut self, message: &[u8]) -> Passage {
@@ -56,24 +56,24 @@ impl Editor for Faults {
 }
 
 #[derive(Default)]
-struct FaultyAnswers(Pending<String>);
+struct FaultyAnswers(PendingRequests<String>);
 
 impl Edit for FaultyAnswers {
-    fn on_client_message(&mut self, message: &[u8]) -> Handling {
+    fn on_client_message(&mut self, message: &[u8]) -> ClientMessageAction {
         let Some((Id::Value(id), _)) = request(message) else {
-            return Handling::Forward(Passage::Pass);
+            return ClientMessageAction::Forward(Passage::Pass);
         };
         self.0.add(Id::Value(id.clone()), id.clone());
         match id.as_str() {
-            r#""lost request""# => Handling::Forward(Passage::Drop),
+            r#""lost request""# => ClientMessageAction::Forward(Passage::Drop),
             r#""changed request""# => {
-                Handling::Forward(Passage::Replace(swapped(message, "before", "after")))
+                ClientMessageAction::Forward(Passage::Replace(swapped(message, "before", "after")))
             }
             r#""own answer""# => {
                 let answer = r#"{"jsonrpc":"2.0","id":"own answer","result":{"x":1.50}}"#;
-                Handling::Answer(answer.into())
+                ClientMessageAction::Answer(answer.into())
             }
-            _ => Handling::Forward(Passage::Pass),
+            _ => ClientMessageAction::Forward(Passage::Pass),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::super::transparency::client::Older;
+use super::super::transparency::client::SseLine;
 use super::editors::{DELAY, Faults};
 use super::*;
 
@@ -37,15 +37,15 @@ fn read(answer: &str) -> (String, String) {
 }
 
 /// A proxy with faults, before a fixture that listens or is started.
-struct Broken {
+struct FaultyProxy {
     folder: tempfile::TempDir,
     hosted: HostedServer,
     door: Door,
     _fixture: Option<Fixture>,
 }
 
-impl Broken {
-    fn start(spoken: Spoken, kind: Kind, words: &[&str]) -> Self {
+impl FaultyProxy {
+    fn start(spoken: FixtureTransport, kind: Kind, words: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let log = folder.path().join("log");
         let logged = ["--log", log.to_str().expect("a path is text")];
@@ -93,7 +93,11 @@ fn start(door: &Door) -> (Child, BufReader<std::process::ChildStdout>) {
 
 #[test]
 fn faults_are_injected_on_stdio() {
-    let broken = Broken::start(Spoken::Stdio, Kind::Relay, &["--era", "stateless"]);
+    let broken = FaultyProxy::start(
+        FixtureTransport::Stdio,
+        Kind::Relay,
+        &["--era", "stateless"],
+    );
     let (mut child, stdout) = start(&broken.door);
     let mut stdin = child.stdin.take().expect("stdin is piped");
     let before = Instant::now();
@@ -123,7 +127,7 @@ fn faults_are_injected_on_stdio() {
 }
 
 /// The server never saw two of the requests, and one as it was changed; the client got three answers.
-fn check_record(broken: Broken, call: fn(&str, &str) -> String) {
+fn check_record(broken: FaultyProxy, call: fn(&str, &str) -> String) {
     let (got, to_client) = broken.end();
     let ids = |texts: &[String]| -> Vec<String> {
         let mut ids: Vec<String> = texts
@@ -184,7 +188,7 @@ fn is_silent(stream: &TcpStream) -> bool {
 
 fn over_http(mode: &str) {
     let words = ["--era", "stateless", "--mode", mode];
-    let broken = Broken::start(Spoken::Http, REVERSE, &words);
+    let broken = FaultyProxy::start(FixtureTransport::Http, REVERSE, &words);
     let url = broken.url().to_owned();
     let pair = |id: &str, text: &str| (id.to_owned(), text.to_owned());
     let lost_answer = post(&url, "lost answer", "a");
@@ -224,8 +228,8 @@ fn faults_are_injected_in_events() {
 
 #[test]
 fn faults_are_injected_on_the_older_http() {
-    let broken = Broken::start(Spoken::Older, REVERSE, &[]);
-    let mut older = Older::open(broken.url(), &[]);
+    let broken = FaultyProxy::start(FixtureTransport::Older, REVERSE, &[]);
+    let mut older = SseLine::open(broken.url(), &[]);
     older.post(INITIALIZE);
     assert!(older.next().expect("an answer").contains("capabilities"));
     let pair = |id: &str, text: &str| (id.to_owned(), text.to_owned());

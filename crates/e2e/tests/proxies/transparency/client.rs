@@ -42,7 +42,7 @@ pub fn play(door: &Door, script: &[Step], folder: &Path, wanted: usize) -> Clien
             headers: headers.clone(),
             aside: None,
         }),
-        Door::Sse { url, headers } => Line::Older(Older::open(url, headers)),
+        Door::Sse { url, headers } => Line::Older(SseLine::open(url, headers)),
     };
     let mut talk = ClientTrace::default();
     for step in script {
@@ -63,16 +63,16 @@ enum Line {
         stdout: BufReader<ChildStdout>,
     },
     Http(Http),
-    Older(Older),
+    Older(SseLine),
 }
 
 /// The older HTTP: a stream, and the address that it announced.
-pub struct Older {
+pub struct SseLine {
     stream: Response,
     address: String,
 }
 
-impl Older {
+impl SseLine {
     pub fn open(url: &str, headers: &[(String, String)]) -> Self {
         let mut stream = ask("GET", url, headers, "");
         let announced = stream.next().expect("an address is announced");
@@ -118,11 +118,11 @@ impl Older {
 struct Http {
     url: String,
     headers: Vec<(String, String)>,
-    aside: Option<Arc<Aside>>,
+    aside: Option<Arc<SideStream>>,
 }
 
 /// The stream that a session has besides.
-struct Aside {
+struct SideStream {
     talk: Mutex<ClientTrace>,
     connection: TcpStream,
 }
@@ -269,7 +269,7 @@ impl Http {
     /// Opens the stream that a session has besides, and answers what is asked there.
     fn listen(&mut self) {
         let mut stream = ask("GET", &self.url, &self.headers, "");
-        let aside = Arc::new(Aside {
+        let aside = Arc::new(SideStream {
             talk: Mutex::default(),
             connection: stream.connection(),
         });

@@ -83,7 +83,6 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// Renders a reply.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     let turn = &reply.turn;
     let is_refusal = reply.stop == StopReason::Refusal;

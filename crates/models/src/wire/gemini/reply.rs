@@ -118,7 +118,6 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// Renders a reply.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     let mut body = whole(&parts(&reply.turn), envelope);
     end(&mut body, reply);

@@ -93,7 +93,6 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// Renders a reply.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     json!({
         "id": format!("msg_{}", envelope.id),

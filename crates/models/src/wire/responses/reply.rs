@@ -88,7 +88,6 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// Renders a reply.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     let (status, reason) = match &reply.stop {
         StopReason::Refusal if reply.turn.text.is_empty() => ("incomplete", Some("content_filter")),

@@ -5,7 +5,7 @@
 use proctor_core::event::{AgentClaimed, Body, Claim};
 use serde_json::Value;
 
-use super::Dialect;
+use super::dialect::Dialect;
 
 /// The maximum number of tracked calls.
 const MOST: usize = 10_000;
@@ -16,7 +16,7 @@ const LONGEST: usize = 2_000;
 /// The calls of an agent.
 #[derive(Debug)]
 pub(super) struct AcpCalls {
-    dialect: Dialect,
+    dialect: &'static Dialect,
     all: Vec<AcpCall>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct AcpCall {
 }
 
 impl AcpCalls {
-    pub(super) fn new(dialect: Dialect) -> Self {
+    pub(super) fn new(dialect: &'static Dialect) -> Self {
         let all = Vec::new();
         Self { dialect, all }
     }
@@ -97,7 +97,7 @@ impl AcpCalls {
         if let Some(kind) = update["kind"].as_str() {
             call.kind = Some(kind.to_owned());
         }
-        if let Some(tool) = tool(self.dialect, id, update) {
+        if let Some(tool) = (self.dialect.tool_name)(id, update) {
             call.tool = Some(tool.to_owned());
         }
         match &update["rawInput"] {
@@ -121,21 +121,14 @@ impl AcpCall {
 
     fn claim(
         &mut self,
-        dialect: Dialect,
+        dialect: &Dialect,
         status: Claim,
         detail: Option<String>,
     ) -> Option<AgentClaimed> {
         if std::mem::replace(&mut self.is_claimed, true) {
             return None;
         }
-        let input = self.input.take();
-        let arguments = match (dialect, input) {
-            // Codex puts the server and the tool beside the arguments.
-            (Dialect::Codex, Some(mut input)) if input["arguments"].is_object() => {
-                Some(input["arguments"].take())
-            }
-            (_, input) => input,
-        };
+        let arguments = self.input.take().map(dialect.arguments);
         Some(AgentClaimed {
             tool: self.name().to_owned(),
             arguments: arguments.map(|arguments| Body::Text(arguments.to_string())),
@@ -143,27 +136,6 @@ impl AcpCall {
             detail,
         })
     }
-}
-
-/// The tool's name, if the agent gives it beside the title.
-fn tool<'a>(dialect: Dialect, id: &'a str, update: &'a Value) -> Option<&'a str> {
-    match dialect {
-        Dialect::Claude => update["_meta"]["claudeCode"]["toolName"].as_str(),
-        Dialect::Goose => update["_meta"]["goose"]["toolCall"]["toolName"].as_str(),
-        Dialect::Gemini => before(id),
-        Dialect::Codex | Dialect::Opencode | Dialect::Unknown => None,
-    }
-}
-
-/// The tool in `mcp_ev_echo__call_1`, where the model named the call, or in
-/// `mcp_ev_echo__mcp_ev_echo_1794739400199_0`, where it did not. The name may contain `__` too.
-fn before(id: &str) -> Option<&str> {
-    let repeated = id.match_indices("__").find_map(|(at, mark)| {
-        let (name, rest) = (&id[..at], &id[at + mark.len()..]);
-        let number = rest.strip_prefix(name)?;
-        number.starts_with('_').then_some(name)
-    });
-    repeated.or_else(|| Some(id.split_once("__")?.0))
 }
 
 /// Why a call failed, in the agent's words.

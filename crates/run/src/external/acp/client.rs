@@ -8,11 +8,12 @@ use proctor_core::message::{Id, Message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::AcpSessionRequest;
 use super::answer::AnswerAssembler;
 use super::calls::AcpCalls;
+use super::dialect::Dialect;
+use super::failures::{self, AgentFailure, Outage};
 use super::policy::{self, PermissionDecision, Policy};
-use super::tells::{self, AgentFailure, Outage};
-use super::{AcpSessionRequest, Dialect};
 use crate::external::{AgentReport, ServerRoute};
 use proctor_contain::process;
 use proctor_core::decision::last_words;
@@ -33,7 +34,7 @@ const REFUSED: usize = 3;
 /// The state of a session with an agent.
 #[derive(Debug)]
 pub(super) struct AcpClient {
-    dialect: Dialect,
+    dialect: &'static Dialect,
     opening: AcpSessionRequest,
     policy: Policy,
     /// The pending request; empty once the end is known.
@@ -71,7 +72,7 @@ pub(super) struct LineOutcome {
 impl AcpClient {
     /// Creates a session and its first message.
     pub(super) fn new(
-        dialect: Dialect,
+        dialect: &'static Dialect,
         opening: AcpSessionRequest,
         policy: Policy,
     ) -> (Self, Vec<u8>) {
@@ -195,7 +196,7 @@ impl AcpClient {
                 self.reply.claims.extend(self.calls.take_update(update));
             }
             Some("session_info_update") => {
-                self.outage.take_update(self.dialect, update);
+                (self.dialect.note_outage)(&mut self.outage, update);
                 if let (Some(Question::Prompt), Some(trouble)) =
                     (self.asked(), self.outage.hopeless())
                 {
@@ -284,9 +285,9 @@ impl AcpClient {
 
     /// Handles the end of the agent's turn.
     fn finished(&mut self, result: &Value) {
-        self.report.usage = tells::usage(self.dialect, result);
+        self.report.usage = (self.dialect.usage)(result);
         let answer = self.answer.text();
-        let trouble = tells::ended(self.dialect, result, answer.as_deref());
+        let trouble = failures::ended(self.dialect, result, answer.as_deref());
         match trouble.or_else(|| self.outage.fatal()) {
             Some(trouble) => self.give_up(trouble),
             None if self.answer.is_cut() => {
@@ -318,7 +319,7 @@ impl AcpClient {
         let more = more.map_or(String::new(), |more| format!(": {more}"));
         let is_prompted = question == Question::Prompt;
         let said = format!("{message}{more}");
-        let trouble = match tells::failed(self.dialect, is_prompted, code, &said) {
+        let trouble = match failures::failed(self.dialect, is_prompted, code, &said) {
             AgentFailure::Model(why) => AgentFailure::Model(format!("{doing}{why}{note}")),
             AgentFailure::Other(why) => AgentFailure::Other(format!("{doing}{why}{note}")),
             AgentFailure::OutOfTurns => AgentFailure::OutOfTurns,
@@ -328,12 +329,11 @@ impl AcpClient {
 
     /// Logs in with a key from the environment, if the agent supports that.
     fn log_in(&mut self, message: &str) {
-        let by_key = match self.dialect {
-            Dialect::Codex => Some("api-key"),
-            Dialect::Gemini => Some("gemini-api-key"),
-            _ => None,
-        };
-        match by_key.filter(|id| self.logins.iter().any(|login| login == id)) {
+        match self
+            .dialect
+            .key_login
+            .filter(|id| self.logins.iter().any(|login| login == id))
+        {
             Some(id) if !self.has_logged_in => {
                 self.has_logged_in = true;
                 let params = json!({"methodId": id});

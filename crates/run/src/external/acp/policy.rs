@@ -6,16 +6,16 @@
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Value, json};
 
-use super::Dialect;
 use super::calls::AcpCall;
-use super::titles::{Titles, is_harmless};
+use super::dialect::Dialect;
+use super::titles::Titles;
 use crate::external::Assignment;
 use crate::external::cli::aliases;
 
 /// The permissions of an agent.
 #[derive(Debug)]
 pub(super) struct Policy {
-    dialect: Dialect,
+    dialect: &'static Dialect,
     /// The servers, by the names that the agent uses.
     servers: Vec<(String, AllowedTools)>,
     /// The titles to match, for an agent that Proctor does not know.
@@ -37,7 +37,7 @@ pub(super) enum PermissionDecision {
 
 impl Policy {
     pub(super) fn new(
-        dialect: Dialect,
+        dialect: &'static Dialect,
         assignment: &Assignment,
         skill_tool: Option<&'static str>,
     ) -> Self {
@@ -46,7 +46,7 @@ impl Policy {
         Self {
             dialect,
             servers: names.map(|name| fold(&name)).zip(allowed).collect(),
-            titles: (dialect == Dialect::Unknown).then(|| Titles::new(assignment)),
+            titles: dialect.matches_titles.then(|| Titles::new(assignment)),
             skill_tool: skill_tool.filter(|_| assignment.skills.is_some()),
         }
     }
@@ -61,7 +61,8 @@ impl Policy {
         }
         let mut ruling = PermissionDecision::Foreign;
         for (server, allowed) in &self.servers {
-            for tool in tools(self.dialect, server, call) {
+            let tool = (self.dialect.tool_of)(call, server);
+            if let Some(tool) = tool.filter(|tool| !tool.is_empty()) {
                 if allows(allowed, &tool) {
                     return PermissionDecision::Allowed;
                 }
@@ -101,34 +102,6 @@ pub(super) fn can_allow(options: &Value) -> bool {
     outcome(PermissionDecision::Allowed, options)["outcome"]["optionId"].is_string()
 }
 
-/// The tools of a server that a call may refer to.
-fn tools(dialect: Dialect, server: &str, call: &AcpCall) -> Vec<String> {
-    let name = fold(call.name());
-    let title = fold(&call.title);
-    let before = |prefix: String, name: &str| name.strip_prefix(&prefix).map(str::to_owned);
-    let found = match dialect {
-        Dialect::Claude => vec![before(format!("mcp__{server}__"), &name)],
-        Dialect::Codex => vec![named(call, server)],
-        // The title is `ev: echo`.
-        Dialect::Goose => vec![before(format!("{server}__"), &name)],
-        // The name may be cut; the title is not.
-        Dialect::Gemini => vec![behind(server, &title).filter(|_| name.starts_with("mcp_"))],
-        Dialect::Opencode => {
-            vec![before(format!("{server}_"), &title).filter(|_| is_harmless(call))]
-        }
-        // An unknown agent is matched by its titles.
-        Dialect::Unknown => Vec::new(),
-    };
-    let found = found.into_iter().flatten();
-    found.filter(|tool| !tool.is_empty()).collect()
-}
-
-/// The tool in `echo (ev MCP Server)`.
-fn behind(server: &str, title: &str) -> Option<String> {
-    let tool = title.strip_suffix(&format!("__{server}_mcp_server_"))?;
-    Some(tool.to_owned())
-}
-
 /// The tool in arguments that name it beside its server.
 pub(super) fn named(call: &AcpCall, server: &str) -> Option<String> {
     let input = call.input.as_ref()?;
@@ -145,7 +118,7 @@ fn allows(allowed: &AllowedTools, tool: &str) -> bool {
 }
 
 /// A name for comparison, since agents replace some characters.
-fn fold(name: &str) -> String {
+pub(super) fn fold(name: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric();
     let fold = |c: char| {
         Some(c)

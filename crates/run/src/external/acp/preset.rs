@@ -14,7 +14,8 @@ pub(crate) use self::codex::PRESET as CODEX;
 pub(crate) use self::gemini::PRESET as GEMINI;
 pub(crate) use self::goose::PRESET as GOOSE;
 pub(crate) use self::opencode::PRESET as OPENCODE;
-use super::{Dialect, LaunchPlan};
+use super::LaunchPlan;
+use super::dialect::Dialect;
 use crate::external::cli::command;
 use crate::external::{Assignment, AssignmentError};
 use proctor_core::builtin_agent::BuiltinAgent;
@@ -31,6 +32,7 @@ pub(crate) struct Preset {
     pub(super) formats: &'static [WireFormat],
     /// The folder in which it looks for skills, and its tool that loads a skill.
     pub(super) skills: Option<(&'static str, &'static str)>,
+    /// How to read its messages.
     pub(super) dialect: Dialect,
     /// The agent's display name, if it always takes a prompt that starts with `/` for a command of
     /// its own.

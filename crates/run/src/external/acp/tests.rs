@@ -1,6 +1,7 @@
 //! Sessions of real agents, and everything that can go wrong in one.
 
 mod faults;
+mod outage;
 mod permissions;
 mod presets;
 mod recorded;
@@ -14,9 +15,9 @@ use proctor_core::event::{AgentClaimed, Body};
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Value, json};
 
+use super::Acp;
 use super::client::AcpClient;
 use super::policy::Policy;
-use super::{Acp, Dialect};
 use crate::external::{
     Adapter, AgentReport, AgentServer, Assignment, ModelAccess, ModelUrl, ServerRoute,
 };
@@ -100,7 +101,7 @@ impl AcpDialogue {
         talk.hear(&json!({"protocolVersion": 1,
             "agentCapabilities": {"mcpCapabilities": {"http": true, "sse": true}}}));
         talk.hear(&json!({"sessionId": "s"}));
-        if acp.dialect() == Dialect::Codex {
+        if acp.program() == "codex-acp" {
             talk.hear(&json!({}));
         }
         assert_eq!(talk.last()["method"], "session/prompt");

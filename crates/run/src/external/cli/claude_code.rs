@@ -108,7 +108,7 @@ fn permissions(assignment: &Assignment) -> Value {
     json!({"permissions": {"allow": allow, "defaultMode": "dontAsk"}})
 }
 
-/// Parses `stream-json`.
+/// Parses the lines of `--output-format stream-json`.
 #[derive(Debug, Default)]
 pub(crate) struct ClaudeCodeReader {
     report: AgentReport,

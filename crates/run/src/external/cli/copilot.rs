@@ -168,7 +168,7 @@ fn config(assignment: &Assignment) -> Value {
     json!({"mcpServers": servers})
 }
 
-/// Parses `--output-format json`.
+/// Parses the lines of `--output-format json`.
 #[derive(Debug, Default)]
 pub(crate) struct CopilotReader {
     report: AgentReport,

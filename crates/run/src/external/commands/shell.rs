@@ -93,7 +93,7 @@ struct ShellFrame {
     has_here_string: bool,
 }
 
-/// A here-document.
+/// A here-document (`<<WORD`), whose body follows on later lines.
 #[derive(Debug, Clone)]
 struct HereDocument {
     delimiter: String,

@@ -26,23 +26,18 @@ fn reply(text: &str, calls: &[(&str, Value)], stop: StopReason) -> Reply {
     }
 }
 
+/// The arguments of a valid verdict.
+fn good() -> Value {
+    json!({"reason": "r", "evidence": ["q"], "verdict": "pass"})
+}
+
 #[test]
-fn a_verdict_is_parsed_strictly() {
-    let good = json!({"reason": "r", "evidence": ["q"], "verdict": "pass"});
-    let with = |key: &str, value: Value| {
-        let mut changed = good.clone();
-        changed[key] = value;
-        changed
-    };
-    let check = |arguments: Value, problem: &'static str| {
-        let read = ballot::read(&reply("", &[("verdict", arguments)], StopReason::Calls));
+fn a_verdict_is_read_from_one_call_of_its_tool() {
+    let check = |calls: &[(&str, Value)], problem: &'static str| {
+        let read = ballot::read(&reply("", calls, StopReason::Calls));
         assert_eq!(read, ParsedBallot::Malformed(problem));
     };
-    let read = ballot::read(&reply(
-        "so: fail",
-        &[("verdict", good.clone())],
-        StopReason::Done,
-    ));
+    let read = ballot::read(&reply("so: fail", &[("verdict", good())], StopReason::Done));
     assert_eq!(
         read,
         ParsedBallot::Ballot(Ballot {
@@ -50,6 +45,27 @@ fn a_verdict_is_parsed_strictly() {
             ..ballot(BallotVerdict::Pass, &["q"])
         })
     );
+    check(
+        &[("verdict", good()), ("verdict", good())],
+        "more than one tool call was made",
+    );
+    check(
+        &[("verdicts", good())],
+        "a tool other than `verdict` was called",
+    );
+}
+
+#[test]
+fn a_verdict_is_parsed_strictly() {
+    let with = |key: &str, value: Value| {
+        let mut changed = good();
+        changed[key] = value;
+        changed
+    };
+    let check = |arguments: Value, problem: &'static str| {
+        let read = ballot::read(&reply("", &[("verdict", arguments)], StopReason::Calls));
+        assert_eq!(read, ParsedBallot::Malformed(problem));
+    };
     for verdict in [
         json!("PASS"),
         json!("passed"),
@@ -87,15 +103,6 @@ fn a_verdict_is_parsed_strictly() {
     check(
         json!([]),
         "the arguments were not a JSON object with each key once",
-    );
-    let two = [("verdict", good.clone()), ("verdict", good.clone())];
-    assert_eq!(
-        ballot::read(&reply("", &two, StopReason::Calls)),
-        ParsedBallot::Malformed("more than one tool call was made")
-    );
-    assert_eq!(
-        ballot::read(&reply("", &[("verdicts", good)], StopReason::Calls)),
-        ParsedBallot::Malformed("a tool other than `verdict` was called")
     );
 }
 

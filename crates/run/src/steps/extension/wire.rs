@@ -17,7 +17,9 @@ use tokio::time::timeout;
 use proctor_contain::process;
 use proctor_contain::tail::Tail;
 use proctor_wire::recorder::OversizedMessage;
-use proctor_wire::rpc::{self, About, MessageHandler, PastRequest, PeerClose, Requests, RpcError};
+use proctor_wire::rpc::{
+    self, FindingSubject, MessageHandler, PastRequest, PeerClose, Requests, RpcError,
+};
 use proctor_wire::transport::lines::{self, LineHandler, LineWriter, Noise};
 
 /// The maximum size of a message.
@@ -30,10 +32,10 @@ const QUEUE: usize = 16;
 pub(super) enum ExtensionWireError {
     #[error("it answered with error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
-    #[error("no answer within {}", proctor_core::duration::render(*.0))]
+    #[error("no response within {}", proctor_core::duration::render(*.0))]
     TimedOut(Duration),
-    #[error("malformed answer: {0}")]
-    Nonsense(String),
+    #[error("malformed response: {0}")]
+    Malformed(String),
     #[error("it closed its streams")]
     Gone,
     #[error("it {0}")]
@@ -44,7 +46,7 @@ type Waiter = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
 
 pub(super) struct ExtensionStreams {
     writer: LineWriter<()>,
-    incoming: Incoming,
+    incoming: ExtensionOutput,
     reading: JoinHandle<()>,
 }
 
@@ -53,7 +55,7 @@ impl ExtensionStreams {
         stdin: impl AsyncWrite + Unpin + Send + 'static,
         stdout: impl AsyncRead + Unpin + Send + 'static,
     ) -> Self {
-        let incoming = Incoming::default();
+        let incoming = ExtensionOutput::default();
         let mut reader = incoming.clone();
         Self {
             writer: LineWriter::start(stdin, QUEUE, None, || {}),
@@ -101,12 +103,12 @@ impl ExtensionStreams {
 
 /// The output of an extension: answers and a log.
 #[derive(Clone, Default)]
-struct Incoming {
+struct ExtensionOutput {
     requests: Arc<Mutex<Requests<Waiter>>>,
     log: Tail,
 }
 
-impl Incoming {
+impl ExtensionOutput {
     /// Registers a new request. The previous one is over, with or without an answer.
     fn ask(&self, waiter: Waiter) -> u64 {
         let mut requests = self.lock();
@@ -125,7 +127,7 @@ impl Incoming {
     }
 }
 
-impl LineHandler for Incoming {
+impl LineHandler for ExtensionOutput {
     /// Logs text that is not a message.
     fn noise(&mut self, noise: Noise<'_>) {
         if !noise.is_message {
@@ -140,7 +142,7 @@ impl LineHandler for Incoming {
 }
 
 /// Requests of an extension are refused: the protocol has none.
-impl MessageHandler for Incoming {
+impl MessageHandler for ExtensionOutput {
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
         if method == "log" {
             self.log.push(log_line(params).as_bytes());
@@ -156,8 +158,8 @@ impl MessageHandler for Incoming {
         }
     }
 
-    fn finding(&mut self, about: About<'_>, _: FindingKind, _: String) {
-        if let About::Bytes(bytes) = about {
+    fn finding(&mut self, about: FindingSubject<'_>, _: FindingKind, _: String) {
+        if let FindingSubject::Bytes(bytes) = about {
             self.log_line(bytes);
         }
     }

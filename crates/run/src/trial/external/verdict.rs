@@ -11,7 +11,7 @@ use proctor_core::suite::Limits;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::AllowedTools;
 
-use super::super::decided::ended;
+use super::super::early_end::ended;
 use super::super::ending::{errored, failed, timed_out};
 use super::facts::ServerContacts;
 use crate::external::{Adapter, AgentReport, ExternalAgent};

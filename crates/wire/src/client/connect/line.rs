@@ -280,7 +280,7 @@ impl UnprobedConnection {
 }
 
 fn not_up(server: &Server, reason: &str) -> ConnectError {
-    ConnectError::NotUp {
+    ConnectError::StartFailed {
         server: server.name.clone(),
         reason: reason.to_owned(),
         stderr: String::new(),

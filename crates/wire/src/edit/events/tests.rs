@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::super::output::Part;
-use super::super::samples::{DELAY, Identity, Obedient, conversation};
+use super::super::samples::{CommandEditor, DELAY, Identity, conversation};
 use super::*;
 
 #[test]
@@ -9,7 +9,7 @@ fn the_edit_decides_about_events() {
     let check = |text: &str, expected: &str| {
         for at in 0..=text.len() {
             let (head, tail) = text.as_bytes().split_at(at);
-            let mut stream = EventStreamEditor::new(&conversation(Obedient));
+            let mut stream = EventStreamEditor::new(&conversation(CommandEditor));
             let parts = [
                 stream.take(head).bytes,
                 stream.take(tail).bytes,
@@ -44,7 +44,7 @@ fn the_edit_decides_about_events() {
 
 #[test]
 fn a_delay_applies_to_later_events_too() {
-    let mut stream = EventStreamEditor::new(&conversation(Obedient));
+    let mut stream = EventStreamEditor::new(&conversation(CommandEditor));
     let parts = stream.take(b"data: delay\n\ndata: b\n\n").parts();
     let all = Part::Bytes(b"data: delay\n\ndata: b\n\n".to_vec());
     assert_eq!(parts, [Part::Wait(DELAY), all, Part::Gap]);

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::super::output::Part as Out;
-use super::super::samples::{DELAY, Identity, Obedient, conversation};
+use super::super::samples::{CommandEditor, DELAY, Identity, conversation};
 use super::*;
 
 fn bytes(text: &str) -> Out {
@@ -11,7 +11,7 @@ fn bytes(text: &str) -> Out {
 #[test]
 fn the_edit_decides_about_lines() {
     let check = |text: &str, expected: &str| {
-        let conversation = conversation(Obedient);
+        let conversation = conversation(CommandEditor);
         let mut lines = ServerLines::new(&conversation);
         let output = lines.take(text.as_bytes());
         assert_eq!(String::from_utf8(output.bytes).unwrap(), expected);
@@ -28,7 +28,7 @@ fn the_edit_decides_about_lines() {
 
 #[test]
 fn an_answered_request_is_not_forwarded() {
-    let mut lines = ClientLines::new(&conversation(Obedient));
+    let mut lines = ClientLines::new(&conversation(CommandEditor));
     let output = lines.take(b"a\nanswer\nb");
     assert_eq!(output.on.bytes, b"a\n");
     assert_eq!(output.answers, [b"{\r\n}"]);
@@ -37,7 +37,7 @@ fn an_answered_request_is_not_forwarded() {
 
 #[test]
 fn a_delay_applies_to_later_lines_too() {
-    let mut lines = ServerLines::new(&conversation(Obedient));
+    let mut lines = ServerLines::new(&conversation(CommandEditor));
     let parts = lines.take(b"a\ndelay\nb\n").parts();
     let expected = [
         bytes("a\n"),

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-use super::super::samples::{DELAY, Identity, Obedient};
+use super::super::samples::{CommandEditor, DELAY, Identity};
 use super::*;
 
 /// What a client gets and what a server gets, of what each of them says.
@@ -36,7 +36,7 @@ async fn passed(editor: Arc<dyn Editor>, said: [Vec<Vec<u8>>; 2], width: usize) 
 
 #[tokio::test]
 async fn a_delayed_line_is_forwarded_later() {
-    let editor: Arc<dyn Editor> = Arc::new(Obedient);
+    let editor: Arc<dyn Editor> = Arc::new(CommandEditor);
     let before = std::time::Instant::now();
     let said = [vec![b"delay\n".to_vec()], vec![b"a\ndelay\nb".to_vec()]];
     let [to_client, to_server] = passed(editor, said, 64).await;

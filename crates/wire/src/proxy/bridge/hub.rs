@@ -14,7 +14,7 @@ use super::outlet::StreamReceiver;
 use super::upstream::{RunningUpstream, StreamRefusal, UpstreamProcess};
 use crate::proxy::ProxyOptions;
 use crate::proxy::refusals::Refusals;
-use crate::proxy::started::{ServerProcess, ServerStartError};
+use crate::proxy::server_process::{ServerProcess, ServerStartError};
 use crate::proxy::token::AccessToken;
 use crate::transport::MAX_MESSAGE;
 

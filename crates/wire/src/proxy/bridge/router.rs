@@ -30,7 +30,7 @@ pub(super) struct ClientRequest {
     pub(super) id: Id,
     /// The raw JSON of the id.
     pub(super) written: String,
-    /// The progress token.
+    /// The token in the progress notifications of this request.
     pub(super) token: Option<Id>,
     /// Whether it subscribes to notifications.
     pub(super) listens: bool,

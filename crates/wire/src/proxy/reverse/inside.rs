@@ -11,13 +11,13 @@ use http_body_util::BodyExt;
 use proctor_core::event::{ConnectionEnd, Direction, EndedBy, WireKind};
 use proctor_core::suite::Server;
 
-use super::asked::ProxiedRequest;
+use super::body::{BodyKind, RecordedBody};
 use super::exchange::{ExchangeKind, ProxyExchange};
-use super::passing::{BodyKind, RecordedBody};
+use super::request::ProxiedRequest;
 use super::stream::RecordedStream;
 use crate::proxy::ProxyOptions;
 use crate::proxy::addresses::{Addresses, AnnouncedEndpoints};
-use crate::proxy::edited::EditStage;
+use crate::proxy::edit_stage::EditStage;
 use crate::proxy::refusals::Refusals;
 use crate::proxy::upstream::{Upstream, UpstreamError, passed};
 use crate::recorder::ConnectionTap;

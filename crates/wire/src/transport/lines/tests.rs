@@ -3,13 +3,13 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, duplex};
 
 use super::*;
-use crate::rpc::About;
+use crate::rpc::FindingSubject;
 
 /// The calls of the handler, in order.
 #[derive(Default)]
-struct Seen(Vec<String>);
+struct CallLog(Vec<String>);
 
-impl MessageHandler for Seen {
+impl MessageHandler for CallLog {
     fn notification(&mut self, method: &str, _: Option<&RawValue>) {
         self.0.push(format!("told {method}"));
     }
@@ -18,12 +18,12 @@ impl MessageHandler for Seen {
         self.0.push(format!("answer with {id}"));
     }
 
-    fn finding(&mut self, _: About<'_>, kind: FindingKind, _: String) {
+    fn finding(&mut self, _: FindingSubject<'_>, kind: FindingKind, _: String) {
         self.0.push(format!("{kind:?}"));
     }
 }
 
-impl LineHandler for Seen {
+impl LineHandler for CallLog {
     fn record(&mut self, line: &[u8]) {
         self.0.push(format!("line {}", text(line)));
     }
@@ -52,7 +52,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 async fn seen(written: &str) -> Vec<String> {
-    let mut seen = Seen::default();
+    let mut seen = CallLog::default();
     read(written.as_bytes(), 60, &mut seen).await;
     seen.0
 }

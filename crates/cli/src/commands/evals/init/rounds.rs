@@ -74,7 +74,7 @@ async fn round(
 ) -> Result<Vec<Result<Value, String>>, RoundError> {
     let client = Client::connect(server, visit.options)
         .await
-        .map_err(|error| GatherError::NotUp(error.naming(&server.name)))?;
+        .map_err(|error| GatherError::StartFailed(error.naming(&server.name)))?;
     let contents = call_all(server, &client, granted, trials).await;
     client.close().await;
     contents

@@ -6,7 +6,11 @@
 use serde_json::json;
 
 use super::Preset;
-use crate::external::acp::{Dialect, LaunchPlan};
+use crate::external::acp::LaunchPlan;
+use crate::external::acp::calls::AcpCall;
+use crate::external::acp::dialect::Dialect;
+use crate::external::acp::failures::whole_usage;
+use crate::external::acp::policy::fold;
 use crate::external::cli::never_a_command;
 use crate::external::{Assignment, AssignmentError};
 use proctor_core::builtin_agent::BuiltinAgent;
@@ -17,7 +21,18 @@ pub(crate) static PRESET: Preset = Preset {
     version: &["--version"],
     formats: &[WireFormat::Messages],
     skills: Some((".claude/skills", "Skill")),
-    dialect: Dialect::Claude,
+    dialect: Dialect {
+        tool_name: |_, update| update["_meta"]["claudeCode"]["toolName"].as_str(),
+        tool_of,
+        matches_titles: false,
+        arguments: |input| input,
+        usage: |result| whole_usage(&result["usage"]),
+        failed_turn: |_, _| None,
+        turn_limit: Some("Reached maximum number of turns"),
+        passes_on_provider_errors: false,
+        note_outage: |_, _| {},
+        key_login: None,
+    },
     commands: None,
     stops_at_max_turns: true,
     reads_only_configuration: false,
@@ -35,6 +50,13 @@ pub(crate) static PRESET: Preset = Preset {
     ],
     configure,
 };
+
+/// The tool in `mcp__ev__echo`.
+fn tool_of(call: &AcpCall, server: &str) -> Option<String> {
+    let name = fold(call.name());
+    name.strip_prefix(&format!("mcp__{server}__"))
+        .map(str::to_owned)
+}
 
 #[expect(
     clippy::unnecessary_wraps,

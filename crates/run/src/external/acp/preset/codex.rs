@@ -8,7 +8,10 @@ use proctor_core::suite::server::AllowedTools;
 use serde_json::Value;
 
 use super::Preset;
-use crate::external::acp::{Dialect, LaunchPlan};
+use crate::external::acp::LaunchPlan;
+use crate::external::acp::dialect::Dialect;
+use crate::external::acp::failures::{Outage, whole_usage};
+use crate::external::acp::policy::named;
 use crate::external::cli::aliases;
 use crate::external::{AgentServer, Assignment, AssignmentError, ServerRoute};
 use proctor_core::builtin_agent::BuiltinAgent;
@@ -19,7 +22,18 @@ pub(crate) static PRESET: Preset = Preset {
     version: &["--version"],
     formats: &[WireFormat::Responses],
     skills: None,
-    dialect: Dialect::Codex,
+    dialect: Dialect {
+        tool_name: |_, _| None,
+        tool_of: named,
+        matches_titles: false,
+        arguments,
+        usage: |result| whole_usage(&result["usage"]),
+        failed_turn: |_, _| None,
+        turn_limit: None,
+        passes_on_provider_errors: false,
+        note_outage,
+        key_login: Some("api-key"),
+    },
     commands: Some("Codex"),
     stops_at_max_turns: false,
     reads_only_configuration: true,
@@ -28,6 +42,35 @@ pub(crate) static PRESET: Preset = Preset {
     env: &[],
     configure,
 };
+
+/// It puts the server and the tool beside the arguments.
+fn arguments(mut input: Value) -> Value {
+    if input["arguments"].is_object() {
+        input["arguments"].take()
+    } else {
+        input
+    }
+}
+
+/// It retries an unreachable model forever, and where it gives up, the error is its answer.
+fn note_outage(outage: &mut Outage, update: &Value) {
+    let codex = update.pointer("/_meta/codex").unwrap_or(&Value::Null);
+    let error = &codex["error"];
+    if let Some(message) = error["message"].as_str() {
+        outage.waits += u32::from(message.contains("waiting for network"));
+        let more = error["additionalDetails"].as_str();
+        outage.last = Some(match more {
+            Some(more) => format!("{message}: {more}"),
+            None => message.to_owned(),
+        });
+    }
+    match codex["threadStatus"]["type"].as_str() {
+        Some("systemError") => outage.is_fatal = true,
+        // It recovered.
+        Some("active") => outage.is_fatal = false,
+        _ => {}
+    }
+}
 
 /// The variable that holds the key of an endpoint.
 const KEY: &str = "PROCTOR_MODEL_KEY";

@@ -4,12 +4,16 @@
 //! asks permission for every tool of an untrusted server, as Proctor needs. An allow-list of its
 //! own tools would hide those of the servers too, so its own tools are excluded by name.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Preset;
-use crate::external::acp::{Dialect, LaunchPlan};
+use crate::external::acp::LaunchPlan;
+use crate::external::acp::calls::AcpCall;
+use crate::external::acp::dialect::Dialect;
+use crate::external::acp::policy::fold;
 use crate::external::{Assignment, AssignmentError};
 use proctor_core::builtin_agent::BuiltinAgent;
+use proctor_core::model::Usage;
 use proctor_models::WireFormat;
 
 pub(crate) static PRESET: Preset = Preset {
@@ -17,7 +21,18 @@ pub(crate) static PRESET: Preset = Preset {
     version: &["--version"],
     formats: &[WireFormat::Gemini],
     skills: Some((".gemini/skills", "activate_skill")),
-    dialect: Dialect::Gemini,
+    dialect: Dialect {
+        tool_name: |id, _| before(id),
+        tool_of,
+        matches_titles: false,
+        arguments: |input| input,
+        usage,
+        failed_turn: |_, _| None,
+        turn_limit: None,
+        passes_on_provider_errors: true,
+        note_outage: |_, _| {},
+        key_login: Some("gemini-api-key"),
+    },
     commands: Some("Gemini CLI"),
     stops_at_max_turns: false,
     reads_only_configuration: false,
@@ -29,6 +44,35 @@ pub(crate) static PRESET: Preset = Preset {
     ],
     configure,
 };
+
+/// The tool in `mcp_ev_echo__call_1`, where the model named the call, or in
+/// `mcp_ev_echo__mcp_ev_echo_1794739400199_0`, where it did not. The name may contain `__` too.
+fn before(id: &str) -> Option<&str> {
+    let repeated = id.match_indices("__").find_map(|(at, mark)| {
+        let (name, rest) = (&id[..at], &id[at + mark.len()..]);
+        let number = rest.strip_prefix(name)?;
+        number.starts_with('_').then_some(name)
+    });
+    repeated.or_else(|| Some(id.split_once("__")?.0))
+}
+
+/// The tool in `echo (ev MCP Server)`. The name of the call may be cut; the title is not.
+fn tool_of(call: &AcpCall, server: &str) -> Option<String> {
+    let title = fold(&call.title);
+    let tool = title.strip_suffix(&format!("__{server}_mcp_server_"))?;
+    fold(call.name())
+        .starts_with("mcp_")
+        .then(|| tool.to_owned())
+}
+
+fn usage(result: &Value) -> Option<Usage> {
+    let count = &result["_meta"]["quota"]["token_count"];
+    Some(Usage {
+        input: Some(count["input_tokens"].as_u64()?),
+        output: Some(count["output_tokens"].as_u64()?),
+        ..Usage::default()
+    })
+}
 
 /// Its own tools. The one that loads skills is not excluded if there are skills.
 const OWN_TOOLS: [&str; 20] = [

@@ -1,12 +1,16 @@
 //! The goose agent.
 //!
 //! In its mode `approve` it asks permission for every call. Its own extensions are on unless each
-//! is turned off. It returns a model outage as its answer: see `tells`.
+//! is turned off. It returns a model outage as its answer: see `failed_turn`.
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::{ANY_MODEL, Preset, provider};
-use crate::external::acp::{Dialect, LaunchPlan};
+use crate::external::acp::LaunchPlan;
+use crate::external::acp::calls::AcpCall;
+use crate::external::acp::dialect::Dialect;
+use crate::external::acp::failures::AgentFailure;
+use crate::external::acp::policy::fold;
 use crate::external::{Assignment, AssignmentError};
 use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_models::WireFormat;
@@ -16,7 +20,19 @@ pub(crate) static PRESET: Preset = Preset {
     version: &["--version"],
     formats: &[WireFormat::Chat, WireFormat::Messages],
     skills: Some((".goose/skills", "load_skill")),
-    dialect: Dialect::Goose,
+    dialect: Dialect {
+        tool_name: |_, update| update["_meta"]["goose"]["toolCall"]["toolName"].as_str(),
+        tool_of,
+        matches_titles: false,
+        arguments: |input| input,
+        // It reports only the last request.
+        usage: |_| None,
+        failed_turn,
+        turn_limit: None,
+        passes_on_provider_errors: false,
+        note_outage: |_, _| {},
+        key_login: None,
+    },
     commands: Some("goose"),
     stops_at_max_turns: false,
     reads_only_configuration: false,
@@ -33,6 +49,30 @@ pub(crate) static PRESET: Preset = Preset {
     ],
     configure,
 };
+
+/// The tool in `ev__echo`. The title is `ev: echo`.
+fn tool_of(call: &AcpCall, server: &str) -> Option<String> {
+    let name = fold(call.name());
+    name.strip_prefix(&format!("{server}__")).map(str::to_owned)
+}
+
+/// It returns an outage as its answer. It counts tokens itself if a model does not, so zero tokens
+/// mean that no model answered.
+fn failed_turn(result: &Value, answer: Option<&str>) -> Option<AgentFailure> {
+    const ERRORS: [&str; 3] = [
+        "Ran into this error",
+        "Network error: ",
+        "The model returned an empty response.",
+    ];
+    const LIMIT: &str = "I've reached the maximum number of actions";
+    let answer = answer.unwrap_or("its model did not answer");
+    if answer.starts_with(LIMIT) {
+        return Some(AgentFailure::OutOfTurns);
+    }
+    let took_none = result["usage"]["totalTokens"].as_u64().unwrap_or(0) == 0;
+    let is_error = ERRORS.iter().any(|error| answer.starts_with(error));
+    (took_none || is_error).then(|| AgentFailure::Model(answer.to_owned()))
+}
 
 /// The key variables, and the providers that they are for.
 const KEYS: [(&str, &str); 4] = [

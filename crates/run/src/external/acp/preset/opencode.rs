@@ -6,7 +6,11 @@
 use serde_json::{Value, json};
 
 use super::{ANY_MODEL, Preset, provider};
-use crate::external::acp::{Dialect, LaunchPlan};
+use crate::external::acp::LaunchPlan;
+use crate::external::acp::calls::AcpCall;
+use crate::external::acp::dialect::Dialect;
+use crate::external::acp::policy::fold;
+use crate::external::acp::titles::is_harmless;
 use crate::external::{Assignment, AssignmentError, ModelUrl};
 use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_models::WireFormat;
@@ -21,7 +25,19 @@ pub(crate) static PRESET: Preset = Preset {
         WireFormat::Gemini,
     ],
     skills: Some((".opencode/skills", "skill")),
-    dialect: Dialect::Opencode,
+    dialect: Dialect {
+        tool_name: |_, _| None,
+        tool_of,
+        matches_titles: false,
+        arguments: |input| input,
+        // It reports only the last request.
+        usage: |_| None,
+        failed_turn: |_, _| None,
+        turn_limit: None,
+        passes_on_provider_errors: true,
+        note_outage: |_, _| {},
+        key_login: None,
+    },
     commands: Some("opencode"),
     stops_at_max_turns: false,
     reads_only_configuration: false,
@@ -34,6 +50,13 @@ pub(crate) static PRESET: Preset = Preset {
     ],
     configure,
 };
+
+/// The tool in the title `ev_echo`.
+fn tool_of(call: &AcpCall, server: &str) -> Option<String> {
+    let title = fold(&call.title);
+    let tool = title.strip_prefix(&format!("{server}_"))?;
+    is_harmless(call).then(|| tool.to_owned())
+}
 
 /// The key variables, and the providers that they are for.
 const KEYS: [(&str, &str); 5] = [

@@ -7,7 +7,8 @@ const ANY: Acp<'static> = Acp::Program {
     args: &[],
 };
 
-fn ready(acp: Acp<'static>) -> AcpDialogue {
+/// A session with an agent that is at work on one server.
+pub(super) fn ready(acp: Acp<'static>) -> AcpDialogue {
     let mut assignment = assignment(vec![server("ev", AllowedTools::All)]);
     assignment.access.model = Some("m".to_owned());
     AcpDialogue::opened(acp, &assignment)
@@ -49,129 +50,6 @@ fn a_failed_turn_has_no_answer() {
         false,
     );
     check(Value::Null, Some("it gave no stop reason: Half an"), false);
-}
-
-#[test]
-fn an_outage_is_not_an_answer() {
-    let check = |preset: &'static str, tell: &dyn Fn(&mut AcpDialogue), expected: &str| {
-        let mut talk = ready(known(preset));
-        tell(&mut talk);
-        let (report, _) = talk.end();
-        assert_eq!(report.answer, None, "{preset}");
-        let error = report.error.unwrap_or_default();
-        assert!(error.contains(expected), "{preset}: {error}");
-        assert!(report.model_lost, "{preset}");
-    };
-    let network = "Network error: Could not connect to 127.0.0.1:9";
-    check(
-        "goose",
-        &|talk| {
-            talk.says(network);
-            talk.hear(&json!({"stopReason": "end_turn"}));
-        },
-        network,
-    );
-    check(
-        "goose",
-        &|talk| {
-            talk.says("Something new that is no answer either.");
-            talk.hear(&json!({"stopReason": "end_turn", "usage": {"totalTokens": 0}}));
-        },
-        "Something new",
-    );
-    // After a few successful requests.
-    check(
-        "goose",
-        &|talk| {
-            talk.says("Ran into this error: Server error: 500");
-            talk.hear(&json!({"stopReason": "end_turn", "usage": {"totalTokens": 1290}}));
-        },
-        "Server error: 500",
-    );
-    check(
-        "claude-acp",
-        &|talk| {
-            talk.says("API Error: Connection refused");
-            talk.hear_error(&json!({"code": -32603, "message": "Internal error: API Error: Connection refused"}));
-        },
-        "API Error: Connection refused",
-    );
-    check(
-        "claude-acp",
-        &|talk| {
-            talk.hear_error(&json!({"code": -32000, "message": "Authentication required"}));
-        },
-        "Authentication required",
-    );
-    check(
-        "gemini",
-        &|talk| {
-            talk.hear_error(&json!({"code": 500, "message": "exception TypeError: fetch failed sending request"}));
-        },
-        "fetch failed",
-    );
-    // Their messages for a provider that answers with 401, and with a page instead of JSON.
-    check(
-        "gemini",
-        &|talk| {
-            talk.hear_error(&json!({"code": 401, "message": "{\"error\":{\"code\":401,\"message\":\"invalid key\",\"status\":\"UNAUTHENTICATED\"}}"}));
-        },
-        "invalid key",
-    );
-    check(
-        "gemini",
-        &|talk| {
-            talk.hear_error(&json!({"code": 500, "message": "Incomplete JSON segment at the end"}));
-        },
-        "Incomplete JSON",
-    );
-    check(
-        "opencode",
-        &|talk| {
-            talk.hear_error(&json!({"code": -32603, "message": "Internal error: invalid key"}));
-        },
-        "invalid key",
-    );
-    check(
-        "opencode",
-        &|talk| {
-            talk.hear_error(&json!({"code": -32603, "message": "Internal error: Cannot connect to API: Unable to connect."}));
-        },
-        "Cannot connect to API",
-    );
-    let broken = json!({"sessionUpdate": "session_info_update", "_meta": {"codex": {"error": {
-        "message": "Reconnecting... 1/1", "additionalDetails": "high demand", "willRetry": true}}}});
-    let dead = json!({"sessionUpdate": "session_info_update",
-        "_meta": {"codex": {"threadStatus": {"type": "systemError"}}}});
-    check(
-        "codex-acp",
-        &|talk| {
-            talk.update(&broken);
-            talk.update(&dead);
-            talk.says("We’re currently experiencing high demand.");
-            talk.hear(&json!({"stopReason": "end_turn", "usage": null}));
-        },
-        "high demand",
-    );
-}
-
-#[test]
-fn codex_does_not_wait_for_the_network_forever() {
-    let waiting = json!({"sessionUpdate": "session_info_update", "_meta": {"codex": {"error": {
-        "message": "Reconnecting... waiting for network",
-        "additionalDetails": "Connection failed: error sending request", "willRetry": true}}}});
-    let mut talk = ready(known("codex-acp"));
-    talk.update(&waiting);
-    assert!(!talk.client.is_done());
-    talk.update(&waiting);
-    assert!(talk.client.is_done());
-    assert_eq!(talk.last()["method"], "session/cancel");
-    let (report, _) = talk.end();
-    assert!(report.model_lost);
-    assert_eq!(
-        report.error.as_deref(),
-        Some("Reconnecting... waiting for network: Connection failed: error sending request")
-    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn log(wire: &ExtensionStreams) -> String {
 #[tokio::test]
 async fn an_answer_is_found_by_its_id() {
     let (mut wire, _stdin, mut stdout) = wire();
-    let late = "no answer within 20ms";
+    let late = "no response within 20ms";
     let mut check = async |written: &str, expected: &str| {
         let limit = if expected == late { SHORT } else { LONG };
         let found = ask(&mut wire, &mut stdout, &format!("{written}\n"), limit).await;

@@ -1,0 +1,169 @@
+//! One call through everything that can stand between an agent and a server, beside a plain relay of
+//! bytes with as many hops; then fifty sessions at once.
+//!
+//! All take turns, so that a slow moment of the machine touches all. `socat` and `nginx` are needed
+//! for the comparison; what is not installed is left out.
+#![expect(clippy::print_stdout, reason = "the figures are the result")]
+
+mod place;
+mod session;
+
+use std::time::{Duration, Instant};
+
+use place::Place;
+use session::Session;
+
+const CALLS: usize = 2_000;
+const WARM_UP: usize = 200;
+const ROUNDS: usize = 3;
+const SESSIONS: usize = 50;
+const SESSION_CALLS: usize = 200;
+
+fn main() {
+    println!("one call, p50 of {}", CALLS * ROUNDS);
+    println!(
+        "{:<30} {:>9} {:>9} {:>14}",
+        "", "p50", "added", "× plain relay"
+    );
+    let stdio = compare(&STDIO);
+    let http = compare(&HTTP);
+    let bridge = compare(&BRIDGE);
+    for (ways, times) in [(&STDIO[..], stdio), (&HTTP, http), (&BRIDGE, bridge)] {
+        table(ways, &times);
+    }
+    println!("\n{SESSIONS} sessions at once, {SESSION_CALLS} calls each");
+    println!("{:<30} {:>12} {:>16}", "", "calls/s", "MB a session");
+    for way in STDIO.iter().chain(&HTTP).chain(&BRIDGE) {
+        if let Some((rate, memory)) = crowd(*way) {
+            println!("{:<30} {rate:>12.0} {memory:>16.1}", way.title());
+        }
+    }
+}
+
+/// A way from a client to the fixture server.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Stdio,
+    Socat,
+    Record,
+    Relay,
+    Http,
+    Nginx,
+    Reverse,
+    SocatTcp,
+    Bridge,
+}
+
+/// Direct, the plain relay, and ours, in this order.
+const STDIO: [Way; 4] = [Way::Stdio, Way::Socat, Way::Record, Way::Relay];
+const HTTP: [Way; 3] = [Way::Http, Way::Nginx, Way::Reverse];
+const BRIDGE: [Way; 3] = [Way::Stdio, Way::SocatTcp, Way::Bridge];
+
+impl Way {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio, direct",
+            Self::Socat => "stdio, socat",
+            Self::Record => "stdio, proctor record",
+            Self::Relay => "stdio, relay of a trial",
+            Self::Http => "HTTP, direct",
+            Self::Nginx => "HTTP, nginx",
+            Self::Reverse => "HTTP, proctor record --url",
+            Self::SocatTcp => "TCP to stdio, socat",
+            Self::Bridge => "HTTP to stdio, proctor record",
+        }
+    }
+}
+
+fn compare(ways: &[Way]) -> Vec<Option<Duration>> {
+    let mut times: Vec<Vec<Duration>> = vec![Vec::new(); ways.len()];
+    for _ in 0..ROUNDS {
+        for (way, times) in ways.iter().zip(&mut times) {
+            if let Some(mut open) = OpenSession::new(*way) {
+                times.extend(timed(|id| open.session.call(id)));
+            }
+        }
+    }
+    times.into_iter().map(median).collect()
+}
+
+fn table(ways: &[Way], times: &[Option<Duration>]) {
+    let (direct, plain) = (times[0], times[1]);
+    for (way, time) in ways.iter().zip(times) {
+        let Some(time) = time else {
+            println!("{:<30} not installed", way.title());
+            continue;
+        };
+        let added = direct.map_or(0.0, |d| time.as_secs_f64() - d.as_secs_f64()) * 1e6;
+        let ratio = plain.map_or(String::new(), |plain| {
+            format!("{:.2}", time.as_secs_f64() / plain.as_secs_f64())
+        });
+        let time = time.as_secs_f64() * 1e6;
+        println!(
+            "{:<30} {time:>6.0} µs {added:>6.0} µs {ratio:>14}",
+            way.title()
+        );
+    }
+}
+
+fn median(mut times: Vec<Duration>) -> Option<Duration> {
+    times.sort();
+    times.get(times.len() / 2).copied()
+}
+
+/// Times calls, the first ones left out.
+fn timed(mut one: impl FnMut(usize)) -> Vec<Duration> {
+    let mut times = Vec::with_capacity(WARM_UP + CALLS);
+    for id in 1..=WARM_UP + CALLS {
+        let started = Instant::now();
+        one(id);
+        times.push(started.elapsed());
+    }
+    times.split_off(WARM_UP)
+}
+
+/// Fifty sessions: calls a second in all, and what stands between takes of memory for each.
+fn crowd(way: Way) -> Option<(f64, f64)> {
+    let place = Place::new(way)?;
+    let mut sessions: Vec<Session> = (0..SESSIONS).map(|_| place.session()).collect();
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for session in &mut sessions {
+            scope.spawn(|| (1..=SESSION_CALLS).for_each(|id| session.call(id)));
+        }
+    });
+    let calls = u32::try_from(SESSIONS * SESSION_CALLS).expect("it is small");
+    let rate = f64::from(calls) / started.elapsed().as_secs_f64();
+    let between = place
+        .between
+        .iter()
+        .chain(sessions.iter().filter_map(Session::child));
+    let kib: u64 = between.map(|child| memory(child.id())).sum();
+    #[expect(clippy::cast_precision_loss, reason = "a figure of three digits")]
+    let each = kib as f64 / 1024.0 / SESSIONS as f64;
+    Some((rate, if way == Way::Stdio { 0.0 } else { each }))
+}
+
+/// The resident memory of a process, in KiB.
+fn memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// One session, with all that it needs.
+struct OpenSession {
+    session: Session,
+    _place: Place,
+}
+
+impl OpenSession {
+    fn new(way: Way) -> Option<Self> {
+        let place = Place::new(way)?;
+        Some(Self {
+            session: place.session(),
+            _place: place,
+        })
+    }
+}

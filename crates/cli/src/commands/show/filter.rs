@@ -1,0 +1,108 @@
+//! The filter of `proctor result show`, as written and as resolved.
+
+use std::collections::BTreeSet;
+
+use proctor_core::hint::{listed, nearest_hint};
+use proctor_core::plan::LabelSelector;
+use proctor_core::printable::printable;
+use proctor_core::summary::{Summary, TrialFilter};
+
+use crate::args::FilterArgs;
+
+/// The maximum number of names in a message.
+const NAMED: usize = 10;
+
+/// A filter with at least one condition.
+pub(super) struct Filter {
+    pub(super) trials: TrialFilter,
+    /// The flags, as a report shows them.
+    pub(super) words: String,
+}
+
+impl Filter {
+    /// The filter of the command line; `None` without any flag.
+    pub(super) fn resolve(args: &FilterArgs) -> anyhow::Result<Option<Self>> {
+        let labels = args
+            .label
+            .as_deref()
+            .map(LabelSelector::parse)
+            .transpose()?;
+        let trials = TrialFilter {
+            failed: args.failed,
+            case: args.case.clone(),
+            agents: args.agents.clone(),
+            labels,
+        };
+        let mut words = Vec::new();
+        if args.failed {
+            words.push("--failed".to_owned());
+        }
+        words.extend(
+            args.case
+                .iter()
+                .map(|case| format!("--case {}", case.as_str())),
+        );
+        words.extend(args.agents.iter().map(|agent| format!("--agent {agent}")));
+        words.extend(args.label.iter().map(|label| format!("--label {label}")));
+        Ok((!trials.is_empty()).then(|| Self {
+            trials,
+            words: words.join(" "),
+        }))
+    }
+
+    /// The message if no trial matches: which flag can't match, and what would.
+    pub(super) fn nothing_selected(&self, summary: &Summary) -> String {
+        let agents: Vec<&str> = summary
+            .plan
+            .agents
+            .iter()
+            .map(|a| a.name.as_str())
+            .collect();
+        let mut text = format!("error: no trial matches `{}`", printable(&self.words));
+        for name in &self.trials.agents {
+            if !agents
+                .iter()
+                .any(|agent| TrialFilter::names_agent(name, agent))
+            {
+                let hint = nearest_hint(name, agents.iter().copied());
+                text.push_str(&format!(
+                    "\nhint: the run has no agent `{}`",
+                    printable(name)
+                ));
+                text.push_str(
+                    &hint.map_or(String::new(), |hint| format!("; {}", printable(&hint))),
+                );
+            }
+        }
+        if self.trials.failed {
+            text.push_str("\nhint: `--failed` selects trials that failed, timed out or errored");
+        }
+        if self.trials.case.is_some() {
+            let names = summary.cases.iter().map(|case| case.case.name.as_str());
+            text.push_str(&format!("\nhint: cases: {}", some(names.collect())));
+        }
+        if self.trials.labels.is_some() {
+            let labels = summary.cases.iter().flat_map(|case| &case.case.labels);
+            let labels: BTreeSet<String> = labels.map(|(k, v)| format!("{k}={v}")).collect();
+            text.push_str(&format!(
+                "\nhint: labels: {}",
+                some(labels.iter().map(String::as_str).collect())
+            ));
+        }
+        text.push('\n');
+        text
+    }
+}
+
+/// The first names of a list, and the number of the others.
+fn some(names: Vec<&str>) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let shown = listed(names.iter().take(NAMED).copied());
+    let shown = printable(&shown).into_owned();
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,130 @@
+//! Tab completion: a shell asks this program, which knows the names of runs and trials.
+//!
+//! Main functions: [`answer`], which a shell calls through a variable, and [`registration`], the script that tells
+//! the shell to do so.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+};
+use clap_complete::env::{CompleteEnv, Shells};
+use proctor_core::record::RunReader;
+use proctor_core::{runs, trial_names};
+use proctor_run::engine::runs::RUNS;
+
+use crate::args::CliArguments;
+
+/// The variable that asks for completions. Its value is the name of the shell.
+const VARIABLE: &str = "PROCTOR_COMPLETE";
+
+/// Answers a shell that asks for completions, and ends the program. Does nothing otherwise.
+pub(crate) fn answer() {
+    if std::env::var_os(VARIABLE).is_some() {
+        CompleteEnv::with_factory(command).var(VARIABLE).complete();
+    }
+}
+
+/// The script that makes a shell ask this program.
+pub(crate) fn registration(shell: &str) -> anyhow::Result<String> {
+    let shells = Shells::builtins();
+    let Some(completer) = shells.completer(shell) else {
+        anyhow::bail!("no completion for the shell `{shell}`");
+    };
+    let mut script = Vec::new();
+    completer.write_registration(VARIABLE, "proctor", "proctor", "proctor", &mut script)?;
+    Ok(String::from_utf8(script)?)
+}
+
+/// The commands, with completions wherever an argument is a run or a trial.
+fn command() -> Command {
+    with_names(CliArguments::command())
+}
+
+fn with_names(command: Command) -> Command {
+    let command = command.mut_args(|arg| match value_name(&arg).as_deref() {
+        Some("RUN") => arg.add(ArgValueCompleter::new(run_names)),
+        Some("TRIAL") => arg.add(ArgValueCompleter::new(trials)),
+        Some(_) | None => arg,
+    });
+    command.mut_subcommands(with_names)
+}
+
+fn value_name(arg: &Arg) -> Option<String> {
+    let name = arg.get_value_names()?.first()?;
+    Some(name.to_string())
+}
+
+/// The runs in `.proctor/runs`, newest first, and otherwise paths.
+fn run_names(current: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = current.to_string_lossy();
+    let mut names = vec!["latest".to_owned()];
+    if let Ok(found) = runs::list(Path::new(RUNS)) {
+        let found = found.iter().filter_map(|entry| entry.folder.file_name());
+        names.extend(found.map(|name| name.to_string_lossy().into_owned()));
+    }
+    // A part of a name is a name too, but a shell only adds to what is typed.
+    names.retain(|name| name.starts_with(typed.as_ref()));
+    if names.is_empty() {
+        return PathCompleter::any().complete(current);
+    }
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// The cases of the run that is typed already, or the numbers of a case's trials.
+fn trials(current: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = current.to_string_lossy();
+    let words = words();
+    let [run, named @ ..] = &words[..] else {
+        return Vec::new();
+    };
+    let mut names = names_of(run, named).unwrap_or_default();
+    names.retain(|name| name.starts_with(typed.as_ref()));
+    names.dedup();
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// The words that follow the command, without flags and without the word that is being typed.
+fn words() -> Vec<String> {
+    let words = std::env::args().skip_while(|word| word != "--").skip(1);
+    let mut words: Vec<String> = words.collect();
+    words.pop();
+    let is_command = |word: &String| ["view", "show", "regrade"].contains(&word.as_str());
+    let start = words
+        .iter()
+        .position(is_command)
+        .map_or(words.len(), |at| at + 1);
+    let words = words.drain(start..).filter(|word| !word.starts_with('-'));
+    words.collect()
+}
+
+fn names_of(run: &str, named: &[String]) -> Option<Vec<String>> {
+    let folder = runs::resolve(Path::new(RUNS), Path::new(run)).ok()?;
+    let run = RunReader::open(&folder).ok()?;
+    let trials = trial_names::load(&run).ok()?;
+    if let [case] = named {
+        let chosen = trial_names::select(trials, case).ok()?;
+        return Some(
+            chosen
+                .iter()
+                .map(|trial| trial.repeat.to_string())
+                .collect(),
+        );
+    }
+    if !named.is_empty() {
+        return None;
+    }
+    let mut names: Vec<String> = trials.iter().map(|trial| trial.case.clone()).collect();
+    let several = trials.iter().any(|trial| trial.agent != trials[0].agent);
+    if several {
+        let agents = trials.iter().filter_map(|trial| {
+            let agent = trial.agent.as_deref()?.split(" (").next()?;
+            Some(format!("{agent}/{}", trial.case))
+        });
+        names.extend(agents.collect::<Vec<String>>());
+    }
+    names.sort();
+    Some(names)
+}

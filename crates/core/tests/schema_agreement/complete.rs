@@ -1,0 +1,85 @@
+//! Files that use every key of their format.
+
+use proctor_core::suite::schema::FileKind;
+use serde_json::{Value, json};
+
+pub(crate) fn complete(kind: FileKind) -> Value {
+    match kind {
+        FileKind::Eval => complete_eval(),
+        FileKind::Task => json!({
+            "$schema": "x.json", "kind": "Task", "apiVersion": "mcpchecker/v1alpha2",
+            "metadata": {"name": "n", "difficulty": "easy", "labels": {"a": "b"}, "parallel": true, "runs": 3, "description": "d", "category": "c", "annotations": {}},
+            "spec": {
+                "requires": [{"extension": "e", "as": "x"}, {"mcpServer": "s"}],
+                "limits": {"timeout": "1m", "cleanupTimeout": "1h30m", "maxTurns": 3, "maxTokens": 1000, "maxCostUsd": 0.5},
+                "setup": [{"id": "a", "script": {"inline": "x", "env": {"A": 1}, "timeout": "5s", "continueOnError": true}}, {"x.do": {"any": [1]}}],
+                "verify": [
+                    {"http": {"url": "u", "method": "GET", "headers": {"A": "b"}, "body": {"json": {"a": 1}}, "timeout": "1s",
+                        "expect": {"status": 200, "body": {"match": "x", "fields": [{"path": "a", "equals": 1, "type": "string", "match": "x", "exists": true}]}}}},
+                    {"llmJudge": {"contains": "x", "reason": "r"}},
+                ],
+                "cleanup": [{"script": {"file": "a.sh"}}],
+                "prompt": {"inline": "p"},
+            },
+        }),
+        FileKind::Agent => json!({
+            "$schema": "x.json", "kind": "Agent", "apiVersion": "mcpchecker/v1alpha1",
+            "metadata": {"name": "n", "version": 1.0, "description": "d", "annotations": 1},
+            "builtin": {"type": "claude-code", "model": "m", "baseUrl": "u", "apiKey": "K"},
+            "acp": {"cmd": "c", "args": ["a", 1]},
+            "commands": {"runPrompt": "r", "argTemplateMcpServer": "a", "argTemplateAllowedTools": "b", "allowedToolsJoinSeparator": ",", "dangerouslySkipPermissions": true, "useVirtualHome": true, "getVersion": "v"},
+            "skills": {"mountPath": "p", "toolName": "t"}, "modelTap": false, "connects": "onUse", "env": {"A": "b"},
+        }),
+        FileKind::McpConfig => json!({"$schema": "x.json", "mcpServers": {
+            "a": {"type": "stdio", "command": "c", "args": ["a", 1], "env": {"A": "b"}, "disabled": false, "alwaysAllow": ["t"], "enableAllTools": true},
+            "b": {"type": "http", "url": "http://x", "headers": {"A": "b"}},
+        }}),
+        FileKind::Script => json!({
+            "$schema": "x.json", "kind": "Script", "apiVersion": "proctor/v1",
+            "metadata": {"name": "n", "description": "d", "annotations": 1},
+            "rules": [
+                {"when": {"turn": 1, "results": 0, "prompt": "p", "user": "u", "system": "s", "result": "r", "error": true,
+                    "tool": "t", "toolPattern": "t", "mustCall": "v"},
+                 "reply": {"text": "x", "thinking": "y", "delay": "1ms", "stop": "length", "usage": {"input": 1, "output": 2, "cached": 1, "reasoning": 1},
+                    "calls": [{"tool": "t", "arguments": {"a": [1, "{result.x}"]}}, {"tool": "t", "malformed": "{"}]}},
+                {"reply": {"refuse": "no"}},
+                {"reply": {"error": {"kind": "rateLimit", "detail": "d", "retryAfter": "1s"}}},
+            ],
+        }),
+    }
+}
+
+fn complete_eval() -> Value {
+    let tool = json!({
+        "server": "s", "tool": "t", "toolPattern": "t.*",
+        "arguments": {"a": {"$min": 1}, "z": {"$max": 2}, "b": [1, {"c": {"$not": null}}]},
+        "result": {"content": {"$contains": {"text": {"$match": "x"}}}, "d": {"$approx": {"value": 1, "tolerance": 0.5}}, "e": {"$type": ["string", "null"]}, "f": {"$oneOf": [1, 2]}, "g": {"$exact": {"$x": 1}}, "h": {"$unordered": [1]}},
+        "isError": false, "maxDuration": "1s", "times": {"min": 1, "max": 2},
+    });
+    json!({
+        "$schema": "x.json", "kind": "Eval", "apiVersion": "mcpchecker/v1alpha2",
+        "metadata": {"name": "n", "description": "d", "category": "c", "labels": {"a": 1}, "annotations": {"x": [1]}},
+        "config": {
+            "agents": [{"type": "builtin.llm-agent", "model": "openai:x", "modelTap": true}, {"type": "file", "path": "a.yaml"}],
+            "mcpConfigFile": "mcp.yaml",
+            "llmJudge": {"ref": {"type": "builtin.llm-agent", "model": "openai:x"}, "votes": 3},
+            "defaultTaskLimits": {"timeout": "1m", "cleanupTimeout": "1h30m", "maxTurns": 3, "maxTokens": 1000, "maxCostUsd": 0.5},
+            "extensions": {"e": {"package": "./e", "config": {"a": 1}, "env": {"A": "b"}}},
+            "sources": {"s": {"repo": "r", "ref": "v1", "serverMapping": {"a": "b"}}},
+            "skills": {"sources": [{"type": "path", "path": "skills"}]},
+            "isolation": "trial",
+            "taskSets": [
+                {"path": "a.yaml", "source": "s", "labelSelector": {"a": "b"}, "pass": "4/5", "assertions": {
+                    "toolsUsed": [tool], "requireAny": [tool], "toolsNotUsed": [{"server": "s"}], "minToolCalls": 1, "maxToolCalls": 5,
+                    "resourcesRead": [{"server": "s", "uri": "u", "uriPattern": "u"}], "resourcesNotRead": [{"server": "s"}],
+                    "promptsUsed": [{"server": "s", "prompt": "p", "promptPattern": "p"}], "promptsNotUsed": [{"server": "s"}],
+                    "callOrder": [{"type": "tool", "server": "s", "name": "t"}], "noDuplicateCalls": true,
+                    "calls": {"mode": "inOrder", "list": [tool]},
+                    "skillsLoaded": [{"skill": "a", "skillPattern": "b"}], "skillsNotLoaded": [{"skill": "a"}],
+                }},
+                {"glob": "*.yaml"},
+                {"evals": {"server": "s", "level": "execution"}},
+            ],
+        },
+    })
+}

@@ -1,0 +1,169 @@
+//! The tables: agents, cases that did not pass cleanly, and cases that did.
+
+use proctor_core::duration;
+use proctor_core::event::Outcome;
+use proctor_core::gate::CaseVerdict;
+use proctor_core::summary::{AgentTrials, CaseSummary, Summary, TrialResult};
+
+use super::code::{code, reason};
+use super::document::Section;
+use crate::{Report, sentences, words};
+
+/// Compares the agents; nothing for a single one.
+pub(super) fn agents(summary: &Summary) -> Section {
+    let agents = summary.by_agent();
+    let mut rows = Vec::new();
+    if agents.len() > 1 {
+        for (planned, agent) in summary.plan.agents.iter().zip(&agents) {
+            let rate = agent.rate.as_ref();
+            let passed = rate.map_or_else(
+                || "–".to_owned(),
+                |rate| {
+                    let (tally, rate) = (rate.tally, words::rate(rate));
+                    format!("{}/{} ({rate})", tally.passed, tally.counted)
+                },
+            );
+            let median = agent.median.map_or_else(|| "–".to_owned(), duration::brief);
+            let errored = agent.counts.errored;
+            let (name, cost) = (
+                code(&sentences::agent(planned)),
+                words::cost(agent.cost_usd),
+            );
+            rows.push(format!(
+                "| {name} | {passed} | {errored} | {} | {cost} | {median} |\n",
+                words::thousands(agent.usage.total())
+            ));
+        }
+    }
+    Section {
+        before: "| agent | trials passed | errored | tokens | cost | median time |\n\
+                 |---|---|---|---|---|---|\n"
+            .to_owned(),
+        rows,
+        noun: "agent",
+        after: "\n",
+    }
+}
+
+/// The cases that missed their pass rule, are inconclusive or flaky, in this order.
+pub(super) fn unmet(report: &Report<'_>) -> Section {
+    let summary = report.summary;
+    let mut cells: Vec<(u8, &str, &CaseSummary, &AgentTrials)> = summary
+        .cells()
+        .filter_map(|(case, trials)| {
+            let (order, word) = standing(case, trials)?;
+            Some((order, word, case, trials))
+        })
+        .collect();
+    cells.sort_by_key(|(order, ..)| *order);
+    let rows = cells.into_iter().map(|(_, word, case, trials)| {
+        let (name, passed) = (named(report, case, trials), sentences::passed(trials));
+        format!("| {word} | {name} | {passed} | {} |\n", why(trials))
+    });
+    Section {
+        before: format!(
+            "| | {} | passed | why |\n|---|---|---|---|\n",
+            heading(report)
+        ),
+        rows: rows.collect(),
+        noun: "case",
+        after: "\n",
+    }
+}
+
+/// The cases whose every trial passed, folded up.
+pub(super) fn met(report: &Report<'_>) -> Section {
+    let cells = report.summary.cells();
+    let clean = cells.filter(|(case, trials)| standing(case, trials).is_none());
+    let rows: Vec<String> = clean
+        .map(|(case, trials)| {
+            let results = trials.trials.iter().filter_map(|t| t.result.as_ref());
+            let time = duration::brief(results.map(|result| result.duration).sum());
+            let name = named(report, case, trials);
+            format!("| {name} | {} | {time} |\n", sentences::passed(trials))
+        })
+        .collect();
+    let count = words::count(rows.len() as u64, "case");
+    Section {
+        before: format!(
+            "<details><summary>{count} passed</summary>\n\n| {} | passed | time |\n|---|---|---|\n",
+            heading(report)
+        ),
+        rows,
+        noun: "case",
+        after: "\n</details>\n\n",
+    }
+}
+
+/// How a case stands, and its place in the table; `None` if every trial passed.
+fn standing(case: &CaseSummary, trials: &AgentTrials) -> Option<(u8, &'static str)> {
+    match trials.verdict(&case.case) {
+        CaseVerdict::Missed => Some((0, "**missed**")),
+        CaseVerdict::Open => Some((1, "**inconclusive**")),
+        CaseVerdict::Met if trials.standing().not_passed > 0 => Some((2, "flaky")),
+        // Trials that errored or did not run have to be seen too.
+        CaseVerdict::Met if trials.standing().open > 0 => Some((3, "passed")),
+        CaseVerdict::Met => None,
+    }
+}
+
+fn heading(report: &Report<'_>) -> &'static str {
+    if report.summary.plan.agents.len() > 1 {
+        "case, agent"
+    } else {
+        "case"
+    }
+}
+
+/// The case, the agent if there are several, and the judge whose opinion a verdict is.
+fn named(report: &Report<'_>, case: &CaseSummary, trials: &AgentTrials) -> String {
+    let mut name = code(&case.case.name);
+    if report.summary.plan.agents.len() > 1 {
+        name.push_str(&format!(", {}", code(&trials.agent)));
+    }
+    if case.case.eval.as_ref().is_some_and(|eval| eval.judged) {
+        let judge = report.summary.plan.judge.as_deref().unwrap_or("the judge");
+        name.push_str(&format!(", according to {}", code(judge)));
+    }
+    name
+}
+
+/// The most frequent reason for trials that did not pass, and how many others there are.
+fn why(trials: &AgentTrials) -> String {
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for trial in &trials.trials {
+        let text = match &trial.result {
+            None => "not run".to_owned(),
+            Some(result) if result.outcome == Outcome::Passed => continue,
+            Some(result) => cause(result),
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((text, 1)),
+        }
+    }
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let Some((first, count)) = reasons.first() else {
+        return String::new();
+    };
+    let times = match count {
+        1 => String::new(),
+        count => format!(" ({count}×)"),
+    };
+    let more = match reasons.len() - 1 {
+        0 => String::new(),
+        more => format!(", {}", words::count(more as u64, "other reason")),
+    };
+    format!("{first}{times}{more}")
+}
+
+/// The outcome, the blame and the reason of a trial.
+fn cause(result: &TrialResult) -> String {
+    let word = words::outcome(Some(result.outcome));
+    let blame = result.blame.map_or(String::new(), |blame| {
+        format!(", blame: {}", words::blame(blame))
+    });
+    let why = result.reason.as_deref().map(reason);
+    let why = why.map_or(String::new(), |why| format!(": {why}"));
+    format!("{word}{blame}{why}")
+}

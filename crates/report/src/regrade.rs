@@ -1,0 +1,301 @@
+//! The result of a regrade: as text that lists what changed and why, and as JSON per trial.
+//!
+//! Main functions: [`change`], [`totals`], [`entry`] and [`document_end`]. A regrade may have any number of
+//! trials, so each is rendered by itself.
+
+use proctor_core::event::{CheckEvaluated, CheckId, Outcome, TrialEnded};
+use proctor_core::gate::Gate;
+use proctor_core::hint::listed;
+use proctor_core::printable::printable;
+use proctor_core::regrade::{Basis, CheckChange, CheckGrade, GradedTrial, RegradeTotals};
+use proctor_core::verdict::Verdict;
+use serde_json::{Map, Value, json};
+
+use crate::json::entry as json_entry;
+use crate::terminal::{Page, TerminalStyle};
+use crate::words;
+
+/// The width of the label column of a change.
+const INDENT: usize = 4;
+
+/// How many names a line lists.
+const LISTED: usize = 10;
+
+/// Everything that a regrade came to, besides its trials.
+#[derive(Debug, Clone, Copy)]
+pub struct RegradeReport<'a> {
+    pub totals: RegradeTotals,
+    /// The eval file; `None` for shipped evals without a suite.
+    pub eval: Option<&'a str>,
+    pub run: &'a str,
+    pub before: &'a Gate,
+    pub gate: &'a Gate,
+    pub exit: u8,
+    /// The number of cases that changed since the run.
+    pub changed_cases: usize,
+    /// The cases of the run that the eval file does not have.
+    pub removed: &'a [String],
+    /// The cases of the eval file without a trial in the run.
+    pub added: &'a [String],
+    /// Trial files that the plan of the run does not include.
+    pub unplanned: &'a [String],
+    /// The SHA-256 of all checks.
+    pub hash: &'a str,
+    /// The path of the grades file, if it was written.
+    pub grades: Option<&'a str>,
+}
+
+/// A trial whose outcome changed, with the checks that changed it.
+pub fn change(trial: &GradedTrial, several_agents: bool, style: TerminalStyle) -> String {
+    let mut page = Page::new(style);
+    let mut name = format!("{} #{}", printable(&trial.name), trial.repeat);
+    if several_agents {
+        name.push_str(&format!(" by {}", printable(&trial.agent)));
+    }
+    let (before, after) = (outcome(trial.before.as_ref()), new_outcome(trial));
+    page.wrapped(0, &format!("{name}: {before} → {after}"));
+    if let Basis::Inconclusive(reason) = &trial.basis {
+        page.wrapped(INDENT, &printable(reason));
+    }
+    for change in &trial.changes {
+        page.wrapped(INDENT, &check_change(change));
+    }
+    page.into_text()
+}
+
+/// `toolsUsed: fail → pass (before: …)`.
+fn check_change(change: &CheckChange) -> String {
+    let word = |verdict: &Option<Verdict>, none: &'static str| match verdict {
+        Some(Verdict::Pass) => "pass",
+        Some(Verdict::Fail { .. }) => "fail",
+        Some(Verdict::Unknown { .. }) => "unknown",
+        None => none,
+    };
+    let check = printable(&change.check);
+    let before = word(&change.before, "not evaluated");
+    let after = word(&change.after, "not evaluated");
+    let why = match (&change.before, &change.after) {
+        (_, Some(Verdict::Fail { reason } | Verdict::Unknown { reason })) => {
+            format!(": {}", printable(reason))
+        }
+        (Some(Verdict::Fail { reason } | Verdict::Unknown { reason }), _) => {
+            format!(" (before: {})", printable(reason))
+        }
+        (Some(Verdict::Pass) | None, Some(Verdict::Pass) | None) => String::new(),
+    };
+    format!("{check}: {before} → {after}{why}")
+}
+
+fn outcome(ended: Option<&TrialEnded>) -> &'static str {
+    words::outcome(ended.map(|ended| ended.outcome))
+}
+
+/// The new outcome. An errored trial is called inconclusive if only the record lacks something.
+fn new_outcome(trial: &GradedTrial) -> &'static str {
+    match &trial.basis {
+        Basis::Inconclusive(_) => "inconclusive",
+        Basis::Regraded if trial.lacks_results() => "inconclusive",
+        Basis::Regraded | Basis::Kept(_) | Basis::NotRun => outcome(trial.after.as_ref()),
+    }
+}
+
+/// The end of the text: totals, what was kept, what is missing, and the gate.
+pub fn totals(report: &RegradeReport<'_>, style: TerminalStyle) -> String {
+    let totals = &report.totals;
+    let mut page = Page::new(style);
+    let same = totals.trials - totals.changed;
+    let verdicts = words::count(same, "verdict");
+    page.fact(
+        "Verdicts",
+        &format!(
+            "{verdicts} as before; {} changed",
+            words::thousands(totals.changed)
+        ),
+    );
+    let with = match (report.eval, report.changed_cases) {
+        (Some(eval), 0) => format!("`{}`, unchanged since the run", printable(eval)),
+        (Some(eval), changed) => {
+            let cases = words::count(changed as u64, "case");
+            format!("`{}`, {cases} changed since the run", printable(eval))
+        }
+        (None, _) => "the recorded grading of shipped evals".to_owned(),
+    };
+    page.fact("Checks", &with);
+    let kept = [
+        (
+            totals.kept,
+            "trial",
+            " that something other than checks decided",
+        ),
+        (
+            totals.with_recorded_checks,
+            "trial",
+            " with recorded results of steps or judges",
+        ),
+    ];
+    let kept: Vec<String> = kept
+        .iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, noun, what)| format!("{}{what}", words::count(*count, noun)))
+        .collect();
+    if !kept.is_empty() {
+        page.fact("Kept", &kept.join("; "));
+    }
+    let mut missing = Vec::new();
+    if totals.inconclusive > 0 {
+        let trials = words::count(totals.inconclusive, "trial");
+        missing.push(format!("{trials} inconclusive: the record can't tell"));
+    }
+    if totals.not_run > 0 {
+        let trials = words::count(totals.not_run, "trial");
+        missing.push(format!("{trials} did not run or did not end"));
+    }
+    for (names, what) in [
+        (report.removed, "not in the eval file"),
+        (report.added, "no trial in the run"),
+        (report.unplanned, "trial files that are not in the plan"),
+    ] {
+        if !names.is_empty() {
+            missing.push(format!("{what}: {}", some(names)));
+        }
+    }
+    if !missing.is_empty() {
+        page.fact("Missing", &missing.join("; "));
+    }
+    page.fact("Gate", &gate(report));
+    if let Some(path) = report.grades {
+        page.fact("Grades", &printable(path));
+    }
+    page.into_text()
+}
+
+fn some(names: &[String]) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(LISTED)
+        .map(|name| printable(name).into_owned())
+        .collect();
+    let more = match names.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", listed(shown.iter().map(String::as_str)))
+}
+
+fn gate(report: &RegradeReport<'_>) -> String {
+    let (before, after) = (gate_word(report.before), gate_word(report.gate));
+    let change = if before == after {
+        format!("{after}, as before")
+    } else {
+        format!("{before} → {after}")
+    };
+    match report.gate.reasons().first() {
+        None => change,
+        Some(reason) => format!("{change}: {}", printable(reason)),
+    }
+}
+
+fn gate_word(gate: &Gate) -> &'static str {
+    match gate {
+        Gate::Met => "met",
+        Gate::Missed { .. } => "missed",
+        Gate::Open { .. } => "inconclusive",
+    }
+}
+
+/// The entry of a trial in the JSON document: the keys of mcpchecker's result file, and an object
+/// `proctor`.
+pub fn entry(trial: &GradedTrial) -> Value {
+    let is_step = |check: &&CheckGrade| check.check.id.as_ref().and_then(CheckId::step).is_some();
+    let assertions: Vec<&CheckEvaluated> = trial
+        .checks
+        .iter()
+        .filter(|check| !is_step(check))
+        .map(|check| &check.check)
+        .collect();
+    let is_decided = match trial.basis {
+        Basis::Regraded | Basis::Kept(_) => true,
+        // Verdicts on another task, or on a part of a record, are not a pass.
+        Basis::Inconclusive(_) | Basis::NotRun => false,
+    };
+    let all_passed = is_decided
+        && !trial.checks.is_empty()
+        && assertions
+            .iter()
+            .all(|check| check.verdict == Verdict::Pass);
+    json!({
+        "taskName": trial.name,
+        "runIndex": trial.repeat.saturating_sub(1),
+        "taskPassed": trial.outcome() == Some(Outcome::Passed),
+        "allAssertionsPassed": all_passed,
+        "assertionResults": json_entry::assertions(assertions),
+        "proctor": ours(trial),
+    })
+}
+
+fn ours(trial: &GradedTrial) -> Value {
+    let (basis, note) = match &trial.basis {
+        Basis::Regraded => ("regraded", None),
+        Basis::Kept(note) => ("kept", Some(note)),
+        Basis::Inconclusive(note) => ("inconclusive", Some(note)),
+        Basis::NotRun => ("not-run", None),
+    };
+    let checks = trial.checks.iter().map(|check| {
+        let mut value = json_entry::check(&check.check);
+        value["origin"] = json!(check.origin);
+        value
+    });
+    let mut out = ended(trial.after.as_ref());
+    let more = json!({
+        "case": trial.case,
+        "agent": trial.agent,
+        "repeat": trial.repeat,
+        "file": trial.file,
+        "basis": basis,
+        "note": note,
+        "changed": trial.is_changed(),
+        "before": ended(trial.before.as_ref()),
+        "checks": checks.collect::<Vec<_>>(),
+        "changes": trial.changes,
+    });
+    if let Value::Object(more) = more {
+        out.extend(more);
+    }
+    Value::Object(out)
+}
+
+/// How a trial ended.
+fn ended(ended: Option<&TrialEnded>) -> Map<String, Value> {
+    let mut out = Map::new();
+    out.insert("outcome".to_owned(), json!(outcome(ended)));
+    out.insert(
+        "blame".to_owned(),
+        json!(ended.and_then(|ended| ended.blame).map(words::blame)),
+    );
+    out.insert(
+        "reason".to_owned(),
+        json!(ended.and_then(|ended| ended.reason.as_ref())),
+    );
+    out
+}
+
+/// The object `proctor` of the JSON document.
+pub fn document_end(report: &RegradeReport<'_>) -> Value {
+    json!({
+        "run": report.run,
+        "eval": report.eval,
+        "hash": report.hash,
+        "totals": report.totals,
+        "changedCases": report.changed_cases,
+        "removedCases": report.removed,
+        "casesWithoutTrials": report.added,
+        "unplannedFiles": report.unplanned,
+        "gate": {
+            "before": gate_word(report.before),
+            "answer": gate_word(report.gate),
+            "reasons": report.gate.reasons(),
+        },
+        "exit": report.exit,
+        "grades": report.grades,
+    })
+}

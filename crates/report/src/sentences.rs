@@ -1,0 +1,192 @@
+//! Sentences about a whole run that the reports for people share.
+//!
+//! Names in them are as recorded: the renderer escapes the sentence.
+
+use proctor_core::event::PlannedAgent;
+use proctor_core::gate::{CaseVerdict, Gate};
+use proctor_core::summary::{AgentTrials, Summary};
+
+use crate::{Report, ReportPart, words};
+
+/// Which part of the run a report shows: `3 of 11 trials, selected by `--failed``.
+pub(crate) fn part(summary: &Summary, part: &ReportPart<'_>) -> String {
+    let shown = words::thousands(summary.trials().count() as u64);
+    let all = words::count(part.trials as u64, "trial");
+    format!("{shown} of {all}, selected by `{}`", part.filter)
+}
+
+/// The pass rate of what a report shows. That of trials that were selected by their outcome says nothing.
+pub(crate) fn trials_of(report: &Report<'_>) -> String {
+    if report.part.is_some_and(|part| part.by_outcome) {
+        words::count(report.summary.trials().count() as u64, "trial")
+    } else {
+        trials(report.summary)
+    }
+}
+
+/// The pass rate: `6/11 trials passed (55%, 95% CI 28–79%)`.
+fn trials(summary: &Summary) -> String {
+    match summary.rate(None) {
+        Some(rate) => format!(
+            "{}/{} trials passed ({})",
+            rate.tally.passed,
+            rate.tally.counted,
+            words::rate(&rate)
+        ),
+        None => "no trial has a verdict".to_owned(),
+    }
+}
+
+/// The trials that the pass rate does not include, if any.
+pub(crate) fn excluded(summary: &Summary) -> Option<String> {
+    let counts = summary.counts();
+    let mut apart = Vec::new();
+    for (count, word) in [
+        (counts.errored, "errored"),
+        (counts.cancelled, "cancelled"),
+        (counts.not_run, "not run"),
+    ] {
+        if count > 0 {
+            let blame = if word == "errored" {
+                blames(summary, true)
+            } else {
+                String::new()
+            };
+            apart.push(format!("{count} {word}{blame}"));
+        }
+    }
+    let apart = (!apart.is_empty()).then(|| apart.join(", "))?;
+    Some(format!("{apart}: excluded from the pass rate"))
+}
+
+/// The trials that failed or timed out, if any, with their blames.
+pub(crate) fn failed(summary: &Summary) -> Option<String> {
+    let counts = summary.counts();
+    if counts.failed + counts.timed_out == 0 {
+        return None;
+    }
+    let timed_out = match counts.timed_out {
+        0 => String::new(),
+        count => format!(", {count} timed out"),
+    };
+    let blame = blames(summary, false);
+    Some(format!("{} failed{timed_out}{blame}", counts.failed))
+}
+
+/// Formats the blames of failed or errored trials: ` (blame: infra 2, judge 1)`.
+fn blames(summary: &Summary, is_error: bool) -> String {
+    let mut shown: Vec<String> = summary
+        .blames()
+        .iter()
+        .filter(|((_, error), _)| *error == is_error)
+        .map(|((blame, _), count)| format!("{} {count}", words::blame(*blame)))
+        .collect();
+    match summary.unclear(is_error) {
+        0 => {}
+        count => shown.push(format!("unclear {count}")),
+    }
+    if shown.is_empty() {
+        String::new()
+    } else {
+        format!(" (blame: {})", shown.join(", "))
+    }
+}
+
+/// How many cases passed: `7 of 9 cases met their pass rule`.
+pub(crate) fn cases(summary: &Summary) -> String {
+    let (mut all, mut met) = (0_u64, 0_u64);
+    for (case, trials) in summary.cells() {
+        all += 1;
+        met += u64::from(trials.verdict(&case.case) == CaseVerdict::Met);
+    }
+    let noun = if summary.plan.agents.len() > 1 {
+        "case × agent pairs"
+    } else {
+        "cases"
+    };
+    let has_rules = summary.cases.iter().any(|case| case.case.pass.is_some());
+    let verb = if has_rules {
+        "met their pass rule"
+    } else {
+        "passed"
+    };
+    format!("{met} of {all} {noun} {verb}")
+}
+
+/// The answer of the gate, and how many trials keep it from one.
+pub(crate) fn gate(report: &Report<'_>) -> String {
+    if report.part.is_some() {
+        let word = match report.gate {
+            Gate::Met => "met",
+            Gate::Missed { .. } => "missed",
+            Gate::Open { .. } => "inconclusive",
+        };
+        return format!("not evaluated for a part; the gate of the whole run is {word}");
+    }
+    match report.gate {
+        Gate::Met => "met".to_owned(),
+        Gate::Missed { .. } => "missed".to_owned(),
+        Gate::Open { .. } => inconclusive(report.summary),
+    }
+}
+
+/// Says how many trials keep the gate from an answer. Without any, the reasons say why.
+fn inconclusive(summary: &Summary) -> String {
+    let cells = summary.cells();
+    let open = cells.filter(|(case, agent)| agent.verdict(&case.case) == CaseVerdict::Open);
+    match open.map(|(_, agent)| agent.standing().open).sum() {
+        0 => "inconclusive".to_owned(),
+        1 => "inconclusive: 1 trial has no verdict".to_owned(),
+        count => format!("inconclusive: {count} trials have no verdict"),
+    }
+}
+
+/// Why the command has its exit code.
+pub(crate) fn exit_reason<'a>(report: &Report<'a>) -> &'a str {
+    match (report.note, report.gate) {
+        (Some(note), _) => note,
+        (None, Gate::Met) => "the gate is met",
+        (None, Gate::Missed { .. }) => "the gate is missed",
+        (None, Gate::Open { .. }) => "the gate is inconclusive",
+    }
+}
+
+/// How many trials of a case passed: `4/5`. Those that a filter left out count.
+pub(crate) fn passed(trials: &AgentTrials) -> String {
+    let standing = trials.standing();
+    let all = standing.passed + standing.not_passed + standing.open;
+    format!("{}/{all}", standing.passed)
+}
+
+/// An agent with its model, which is named once: the name of an agent may contain it.
+pub(crate) fn agent(agent: &PlannedAgent) -> String {
+    match &agent.model {
+        Some(model) if !agent.name.contains(model.as_str()) => {
+            format!("{} ({model})", agent.name)
+        }
+        Some(_) | None => agent.name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_of_an_agent_is_named_once() {
+        let check = |name: &str, model: Option<&str>, expected: &str| {
+            let planned = PlannedAgent {
+                name: name.to_owned(),
+                model: model.map(str::to_owned),
+            };
+            assert_eq!(agent(&planned), expected);
+        };
+        check("codex", None, "codex");
+        check("codex", Some("openai:gpt-5"), "codex (openai:gpt-5)");
+        check(
+            "llm-agent (openai:gpt-5)",
+            Some("openai:gpt-5"),
+            "llm-agent (openai:gpt-5)",
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! Decides from the record of a trial how it ends, before grading.
+//!
+//! The decision itself is in [`proctor_core::decision`]; this module calls it for every kind of
+//! agent.
+
+use proctor_core::decision::{self, TrialFailure};
+use proctor_core::event::{Blame, TrialEnded};
+use proctor_core::fold::{Fold, FoldOptions, FoldedTrial};
+
+use super::Trial;
+use super::ending::errored;
+use crate::agent::Toolbox;
+use proctor_wire::worker::Large;
+
+impl Trial {
+    /// The events so far, in the form that checks read.
+    pub(super) async fn folded(&self) -> Result<Large<FoldedTrial>, TrialEnded> {
+        let options = FoldOptions::for_checks();
+        // Folding a long record takes time, in which limits and interrupts must still work.
+        let recorder = self.recorder.clone();
+        let folding = tokio::task::spawn_blocking(move || {
+            let folded = recorder.fold(&options)?;
+            Ok(folded.unwrap_or_else(|| Fold::new(options).finish()))
+        });
+        let folded: Result<_, proctor_core::record::RecordError> = match folding.await {
+            Ok(folded) => folded,
+            // Propagates a panic of the task.
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        let folded = folded.map_err(|error| errored(Blame::Infra, error.to_string()))?;
+        Ok(Large::new(folded, self.recorder.bytes()))
+    }
+
+    /// The protocol problem of a server that fails the trial, if any.
+    pub(super) fn breach(&self, folded: &FoldedTrial) -> Option<TrialFailure> {
+        self.context.strict.then(|| decision::breach(folded))?
+    }
+
+    /// The same for connections that trials share.
+    pub(super) fn shared_breach(&self, toolbox: &Toolbox) -> Option<TrialFailure> {
+        if !self.context.strict {
+            return None;
+        }
+        toolbox.servers().iter().find_map(|connected| {
+            let name = &connected.name;
+            self.context.shared.get(name)?;
+            let findings = connected.client.connection_findings();
+            let (_, detail, _) = findings.into_iter().next()?;
+            Some(TrialFailure {
+                outcome: proctor_core::event::Outcome::Failed,
+                blame: Some(Blame::Server),
+                reason: format!("the server `{name}` breaks the protocol: {detail}"),
+            })
+        })
+    }
+}
+
+/// The end of a trial that a server failed.
+pub(super) fn ended(failure: TrialFailure) -> TrialEnded {
+    TrialEnded {
+        outcome: failure.outcome,
+        reason: Some(failure.reason),
+        blame: failure.blame,
+    }
+}

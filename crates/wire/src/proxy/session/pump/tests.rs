@@ -1,0 +1,107 @@
+use std::time::Instant;
+
+use proctor_core::event::{Actor, EventKind, RECORD_VERSION, RunStarted, TrialStarted, WireKind};
+use proctor_core::record::{RunWriter, TrialWriter};
+use proctor_core::redact::Redactor;
+use proptest::prelude::*;
+
+use super::*;
+use crate::recorder::Recorder;
+
+fn trial(folder: &std::path::Path) -> (RunWriter, TrialWriter) {
+    let run = RunWriter::create(
+        folder,
+        Redactor::default(),
+        RunStarted {
+            record: RECORD_VERSION,
+            proctor: String::new(),
+            started: String::new(),
+            name: String::new(),
+            command: Vec::new(),
+            context: None,
+        },
+    );
+    let run = run.expect("a run starts");
+    let started = TrialStarted {
+        case: "pump".to_owned(),
+        agent: None,
+        repeat: 1,
+        attempt: 1,
+    };
+    let trial = run.trial(0, "pump", started).expect("a trial starts");
+    (run, trial)
+}
+
+/// Returns the forwarded bytes, and the lines in the record.
+async fn pumped(chunks: Vec<Vec<u8>>, width: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_run, trial) = trial(folder.path());
+    let recorder = Recorder::new(trial, Instant::now());
+    let tap = recorder.open("s", Actor::Agent, WireKind::Stdio, "s");
+    let (mut client, from) = tokio::io::duplex(width);
+    let (to, mut server) = tokio::io::duplex(width);
+    let sending = tokio::spawn(async move {
+        for chunk in chunks {
+            client.write_all(&chunk).await.expect("it is taken");
+        }
+    });
+    let mut pump = Pump::new(from, to, &tap, Direction::ToClient);
+    let mut out = Vec::new();
+    let reading = server.read_to_end(&mut out);
+    let (dry, read) = tokio::join!(pump.run(), reading);
+    read.expect("all is read");
+    assert_eq!(dry, PumpEnd::Ended);
+    sending.await.expect("all is sent");
+    let trial = recorder.take_trial().expect("the trial");
+    let written = trial.written();
+    let blobs = written.blobs();
+    let events = written.open().expect("events");
+    let lines = events.filter_map(|event| match event.expect("an event").event {
+        EventKind::Frame(frame) => {
+            let bytes = blobs.body_bytes(&frame.body).expect("a body");
+            Some(bytes.expect("its bytes").into_owned())
+        }
+        _ => None,
+    });
+    (out, lines.collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn bytes_pass_unchanged_and_every_line_is_recorded(
+        chunks in prop::collection::vec(
+            prop::collection::vec(prop_oneof![5 => any::<u8>(), 1 => Just(b'\n')], 0..200),
+            0..8,
+        ),
+        width in 1_usize..300,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (out, lines) = runtime.block_on(pumped(chunks.clone(), width));
+        let text = chunks.concat();
+        let mut expected: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+        if expected.last().is_some_and(|line| line.is_empty()) {
+            expected.pop();
+        }
+        prop_assert_eq!(lines, expected);
+        prop_assert_eq!(out, text);
+    }
+}
+
+#[tokio::test]
+async fn output_without_a_reader_is_still_recorded() {
+    let recorder = Recorder::nothing();
+    let tap = recorder.open("s", Actor::Agent, WireKind::Stdio, "s");
+    let (mut server, from) = tokio::io::duplex(100);
+    let (to, client) = tokio::io::duplex(100);
+    drop(client);
+    let mut pump = Pump::new(from, to, &tap, Direction::ToClient);
+    server.write_all(b"one\n\ntwo").await.unwrap();
+    assert_eq!(pump.run().await, PumpEnd::Unwanted);
+    server.write_all(b"\nthree").await.unwrap();
+    drop(server);
+    pump.last_words().await;
+    pump.close();
+    assert!(!pump.is_open());
+    assert_eq!(pump.messages(), 3, "a blank line is no message");
+}
