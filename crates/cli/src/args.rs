@@ -3,7 +3,9 @@
 mod agents;
 mod call;
 mod check;
+mod compare;
 mod evals;
+mod gates;
 mod model;
 mod record;
 mod result;
@@ -22,10 +24,12 @@ use proctor_wire::client::Timeouts;
 pub(crate) use self::agents::AgentsArgs;
 pub(crate) use self::call::{JsonArguments, TextSource, ToolArgument, json_object};
 pub(crate) use self::check::{CheckArgs, RunArgs};
+pub(crate) use self::compare::{DiffArgs, DiffFormat, VerifyArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
     EvalsValidateArgs,
 };
+pub(crate) use self::gates::GateArgs;
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{

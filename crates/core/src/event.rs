@@ -13,6 +13,7 @@ mod agent;
 mod config;
 mod context;
 mod ends;
+mod gates;
 mod planned;
 mod unknown;
 mod work;
@@ -24,6 +25,7 @@ pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::context::SourceContext;
+pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};
 pub use self::planned::{
     CaseParts, CheckPlace, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
     PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart,

@@ -8,8 +8,19 @@
     reason = "a new variant must not pass by default"
 )]
 
+mod checks;
+mod conditions;
+#[cfg(test)]
+mod tests;
+
+pub use self::checks::check_rates;
+pub use self::conditions::{Condition, conditions};
+use crate::event::PlannedGates;
 pub use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
 use crate::summary::{AgentTrials, CaseSummary, Summary};
+
+/// Writes the reason for a verdict, if it is needed.
+type Reason<'a> = Box<dyn FnOnce() -> String + 'a>;
 
 /// Whether a run succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +37,21 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// The default gate: every case meets its pass rule with every agent, and there is at least one
-    /// case. If a record was changed, the gate is inconclusive.
+    /// The gate that the run was started with. By default every case meets its pass rule with every
+    /// agent, and there is at least one case. If a record was changed, the gate is inconclusive.
     pub fn of(summary: &Summary) -> Self {
+        let default = PlannedGates::default();
+        Self::with(summary, summary.plan.gates.as_deref().unwrap_or(&default))
+    }
+
+    /// Like [`Gate::of`], with other gates. A gate on rates replaces the default rule that every trial
+    /// passes; cases with a pass rule of their own must still meet it.
+    pub fn with(summary: &Summary, gates: &PlannedGates) -> Self {
+        Self::with_conditions(summary, gates, &[])
+    }
+
+    /// Like [`Gate::with`], with conditions that were evaluated elsewhere.
+    pub fn with_conditions(summary: &Summary, gates: &PlannedGates, more: &[Condition]) -> Self {
         let changed = summary.changed_trials.iter().map(|trial| {
             format!("the record of the trial `{trial}` was changed after the trial ended")
         });
@@ -37,11 +60,30 @@ impl Gate {
             return Self::Open { reasons };
         }
         let several = summary.plan.agents.len() > 1;
-        let cells = summary.cells().map(|(case, trials)| {
+        let every = !gates.replaces_default() && more.iter().all(|c| c.option.is_none());
+        let ruled = summary
+            .cells()
+            .filter(|(case, _)| every || conditions::has_rule(case.case.pass));
+        let ruled = ruled.map(|(case, trials)| {
             let verdict = trials.verdict(&case.case);
-            (verdict, || reason(case, trials, several))
+            let reason: Reason<'_> = Box::new(move || reason(case, trials, several));
+            (verdict, reason)
         });
-        Self::over(cells)
+        let more = more.iter().cloned();
+        let conditions = conditions(summary, gates).into_iter().chain(more);
+        let conditions = conditions.map(|condition| {
+            let Condition {
+                option,
+                verdict,
+                text,
+            } = condition;
+            let reason: Reason<'_> = Box::new(move || match option {
+                Some(option) => format!("{option}: {text}"),
+                None => text,
+            });
+            (verdict, reason)
+        });
+        Self::over(ruled.chain(conditions))
     }
 
     /// The gate over the verdicts of cases, each with its reason.
@@ -103,119 +145,4 @@ fn reason(case: &CaseSummary, trials: &AgentTrials, several: bool) -> String {
         text.push_str(&format!(", {} without a verdict", standing.open));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use CaseVerdict::{Met, Missed, Open};
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn standing(passed: u32, not_passed: u32, open: u32) -> TrialCounts {
-        TrialCounts {
-            passed,
-            not_passed,
-            open,
-        }
-    }
-
-    #[test]
-    fn a_pass_rule_is_met_missed_or_inconclusive() {
-        let check = |pass, (p, n, o), expected| {
-            let verdict = PassThreshold::of(pass).verdict(standing(p, n, o));
-            assert_eq!(verdict, expected, "{pass:?} {p} {n} {o}");
-        };
-        // Every trial.
-        check(None, (3, 0, 0), Met);
-        check(None, (2, 1, 0), Missed);
-        check(None, (2, 0, 1), Open);
-        check(None, (2, 1, 1), Missed);
-        check(None, (0, 0, 1), Open);
-        check(None, (0, 0, 0), Open);
-        // 4 of 5.
-        let four = Some((4, 5));
-        check(four, (5, 0, 0), Met);
-        check(four, (4, 1, 0), Met);
-        check(four, (4, 0, 1), Met);
-        check(four, (3, 2, 0), Missed);
-        check(four, (3, 1, 1), Open);
-        check(four, (2, 2, 1), Missed);
-        check(four, (0, 0, 5), Open);
-        // Too few trials: the rule speaks of five.
-        check(four, (1, 0, 0), Open);
-        check(four, (4, 0, 0), Met);
-        check(four, (1, 2, 0), Missed);
-        check(four, (0, 0, 0), Open);
-        // More trials: the same share.
-        check(four, (8, 2, 0), Met);
-        check(four, (7, 3, 0), Missed);
-        check(four, (7, 2, 1), Open);
-        // No rule can be kept by nothing.
-        check(Some((0, 5)), (0, 5, 0), Missed);
-    }
-
-    #[test]
-    fn a_missed_case_decides_and_an_inconclusive_one_does_not() {
-        let check = |cells: &[CaseVerdict], exit| {
-            let cells = cells.iter().map(|verdict| (*verdict, String::new));
-            assert_eq!(Gate::over(cells).exit(), exit);
-        };
-        check(&[], 3);
-        check(&[Met], 0);
-        check(&[Met, Met], 0);
-        check(&[Met, Open], 3);
-        check(&[Met, Open, Missed], 1);
-        check(&[Missed, Met], 1);
-    }
-
-    /// Whether a rule is kept when no trial is open.
-    fn is_kept(pass: Option<(u32, u32)>, passed: u32, trials: u32) -> bool {
-        match pass {
-            None => passed == trials && trials > 0,
-            Some((least, of)) => passed > 0 && passed * of >= least * trials,
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_gate_agrees_with_every_completion(
-            cases in proptest::collection::vec(
-                (0u32..3, 0u32..3, 0u32..4, proptest::option::of((1u32..4, 0u32..3))), 1..4)
-        ) {
-            // What each case comes to, over all completions of its open and missing trials.
-            let mut gates = std::collections::BTreeSet::from([true]);
-            for (passed, not_passed, open, rule) in &cases {
-                let pass = rule.map(|(least, more)| (least, least + more));
-                let there = passed + not_passed + open;
-                let trials = there.max(pass.map_or(0, |(_, of)| of));
-                let free = trials - passed - not_passed;
-                let kept: Vec<bool> = (0..=free)
-                    .map(|more| is_kept(pass, passed + more, trials))
-                    .collect();
-                gates = gates
-                    .iter()
-                    .flat_map(|so_far| kept.iter().map(move |kept| *so_far && *kept))
-                    .collect();
-            }
-            // A case without a trial and without a rule can't be completed: it is open.
-            let empty = cases.iter().any(|(p, n, o, rule)| p + n + o == 0 && rule.is_none());
-            let any_missed = gates.iter().all(|met| !met);
-            let cells = cases.iter().map(|(p, n, o, rule)| {
-                let pass = rule.map(|(least, more)| (least, least + more));
-                (PassThreshold::of(pass).verdict(standing(*p, *n, *o)), String::new)
-            });
-            let exit = Gate::over(cells).exit();
-            let expected = match (gates.contains(&true), any_missed) {
-                (true, _) if gates.len() == 1 => 0,
-                (false, true) => 1,
-                _ => 3,
-            };
-            if empty {
-                prop_assert_ne!(exit, 0);
-            } else {
-                prop_assert_eq!(exit, expected);
-            }
-        }
-    }
 }

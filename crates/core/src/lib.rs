@@ -8,6 +8,7 @@ pub mod assignment;
 pub mod builtin_agent;
 pub mod causes;
 pub mod check;
+pub mod compare;
 pub mod coverage;
 pub mod decision;
 pub mod decode;

@@ -52,6 +52,15 @@ impl TrialCounts {
         }
         counts
     }
+
+    /// The number of trials with a verdict.
+    pub fn counted(&self) -> u32 {
+        self.passed + self.not_passed
+    }
+
+    pub fn total(&self) -> u32 {
+        self.counted() + self.open
+    }
 }
 
 impl PassThreshold {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use self::template::Template;
 use crate::check::Check;
-use crate::event::{CheckPlace, TaskSetConfig};
+use crate::event::{CheckPlace, PlannedGates, TaskSetConfig};
 
 pub mod agent;
 pub mod agent_environment;
@@ -24,6 +24,7 @@ pub mod assertion_file;
 mod digest;
 pub mod eval_file;
 pub(crate) mod files;
+pub mod gates_file;
 pub mod go_template;
 mod limits;
 mod load;
@@ -69,6 +70,8 @@ pub struct Suite {
     pub skills: Vec<PathBuf>,
     /// How trials are isolated from each other.
     pub isolation: Isolation,
+    /// The conditions for success, unless the command line sets them.
+    pub gates: PlannedGates,
     /// The cases to evaluate, in order.
     pub cases: Vec<Case>,
     /// The task sets as the eval file has them.

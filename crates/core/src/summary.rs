@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::SkippedEval;
 use crate::event::{
-    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedWarning, RunConfig,
-    RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, WireKind,
+    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedGates, PlannedWarning,
+    RunConfig, RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, WireKind,
 };
 use crate::fold::ModelActivity;
 use crate::index::{self, Attempt, IndexEntry, IndexScrutiny};
@@ -70,6 +70,8 @@ pub struct PlanSummary {
     pub shared_servers: bool,
     /// The run whose model replies were replayed.
     pub replay: Option<String>,
+    /// The gates that the run was started with.
+    pub gates: Option<Box<PlannedGates>>,
     /// The configuration of the run, if its record has it.
     pub config: Option<RunConfig>,
     pub warnings: Vec<PlannedWarning>,
@@ -394,6 +396,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         judge: plan.judge,
         shared_servers: plan.shared_servers,
         replay: plan.asked.replay,
+        gates: plan.asked.gates,
         config: plan.config.map(|config| *config),
         warnings: plan.warnings,
         kind: plan.kind,

@@ -9,6 +9,7 @@
 )]
 
 pub mod annotations;
+pub mod compare;
 pub mod conversation;
 pub mod coverage;
 pub mod csv;

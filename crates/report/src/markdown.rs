@@ -3,7 +3,7 @@
 //! Main function: [`render`]. It is a function of the summary and reads no trial. Every text from outside
 //! is inline code, so that it can't become an element, a link, a mention or a cell of a table.
 
-mod code;
+pub(crate) mod code;
 mod document;
 mod rows;
 

@@ -23,6 +23,7 @@ mod ending;
 mod error;
 pub mod evals;
 mod folder;
+pub mod gates;
 pub mod host;
 pub mod offers;
 mod opening;

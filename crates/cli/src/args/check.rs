@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{LoadingArgs, OutputArgs, PlanArgs, span};
+use super::{GateArgs, LoadingArgs, OutputArgs, PlanArgs, span};
 
 /// Run a suite: agents do its tasks with real servers; Proctor records and checks everything.
 ///
@@ -179,6 +179,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) gates: GateArgs,
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use proctor_core::pattern::Pattern;
 
-use super::{LoadingArgs, OutputArgs, OutputFormat};
+use super::{DiffArgs, LoadingArgs, OutputArgs, OutputFormat, VerifyArgs};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -20,6 +20,8 @@ pub(crate) enum ResultCommand {
     Show(ShowArgs),
     Coverage(CoverageArgs),
     View(ViewArgs),
+    Diff(DiffArgs),
+    Verify(VerifyArgs),
     Regrade(RegradeArgs),
     Export(ExportArgs),
     Convert(ConvertArgs),

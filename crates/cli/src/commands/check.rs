@@ -11,7 +11,9 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use proctor_run::engine::options::{ConsentTerms, RerunOption, RunOptions, WidthOption};
+use proctor_run::engine::options::{
+    ConsentTerms, GateOptions, RerunOption, RunOptions, WidthOption,
+};
 use proctor_run::engine::{
     CheckOptions, Engine, Host, PreparedRun, RunCompletion, RunInProgress, RunSource,
 };
@@ -25,7 +27,7 @@ use self::signals::{RunSignals, RunStage};
 use super::attended::InteractiveHost;
 use super::target::Targets;
 use super::{engine, prepare_with, refused, result};
-use crate::args::{CheckArgs, RunArgs};
+use crate::args::{CheckArgs, GateArgs, RunArgs};
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
@@ -63,7 +65,7 @@ fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
             yes: args.yes,
             file: args.consent.clone(),
         },
-        run: run_options(&args.run),
+        run: run_options(&args.run)?,
         ..CheckOptions::of(source(args)?)
     };
     let format = args.run.output.output;
@@ -94,8 +96,8 @@ fn source(args: &CheckArgs) -> anyhow::Result<RunSource> {
 }
 
 /// The run options of the flags that `check` and `evals run` share.
-pub(super) fn run_options(flags: &RunArgs) -> RunOptions {
-    RunOptions {
+pub(super) fn run_options(flags: &RunArgs) -> anyhow::Result<RunOptions> {
+    Ok(RunOptions {
         strict: flags.strict,
         budget_usd: flags.budget_usd,
         budget_tokens: flags.budget_tokens,
@@ -111,7 +113,20 @@ pub(super) fn run_options(flags: &RunArgs) -> RunOptions {
             failed: flags.last_failed,
             errors: flags.rerun_errors,
         },
-    }
+        gates: gate_options(&flags.gates)?,
+    })
+}
+
+/// The gates of the flags.
+pub(super) fn gate_options(flags: &GateArgs) -> anyhow::Result<GateOptions> {
+    let base = flags.no_regression.as_deref();
+    Ok(GateOptions {
+        min_pass_rate: flags.min_pass_rate,
+        min_lower_bound: flags.min_lower_bound,
+        pass_hat: flags.pass_hat,
+        max_errors: flags.max_errors,
+        no_regression: base.map(result::run_folder).transpose()?,
+    })
 }
 
 /// Runs a prepared run and shows its report.

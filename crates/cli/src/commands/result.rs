@@ -3,11 +3,13 @@
 mod conversation;
 mod convert;
 mod coverage;
+mod diff;
 mod export;
 mod list;
 mod regrade;
 pub(super) mod source;
 mod summary;
+mod verify;
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,8 @@ pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
         ResultCommand::Show(args) => show::run(args),
         ResultCommand::Coverage(args) => coverage::run(args),
         ResultCommand::View(args) => conversation::run(args),
+        ResultCommand::Diff(args) => diff::run(args),
+        ResultCommand::Verify(args) => verify::run(args),
         ResultCommand::Regrade(args) => regrade::run(args),
         ResultCommand::Export(args) => export::run(args),
         ResultCommand::Convert(args) => convert::run(args),

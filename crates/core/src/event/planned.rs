@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::problem::Problem;
 
-use super::{Body, CheckId, RunConfig};
+use super::{Body, CheckId, PlannedGates, RunConfig};
 
 /// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,7 +103,7 @@ pub enum RunKind {
 }
 
 /// The options of the command line.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedOptions {
     /// The agents that replace the suite's own, as written.
@@ -131,6 +131,9 @@ pub struct PlannedOptions {
     /// The additional environment variables of servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pass_env: Vec<String>,
+    /// The gates, also those of the suite's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<Box<PlannedGates>>,
 }
 
 /// A case of a run.

@@ -6,11 +6,11 @@ use data_encoding::BASE64;
 
 use crate::event::SkippedEval;
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, Body, CheckEvaluated, CheckId, CheckPlace,
+    AgentClaimed, AgentEnded, AgentStarted, Body, CaseTally, CheckEvaluated, CheckId, CheckPlace,
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
-    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedOptions,
-    PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted, ServerSeen, SourceContext,
-    StepEnded, TrialEnded, TrialStarted, UnknownEvent,
+    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
+    PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted, RunTally,
+    ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted, UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -235,10 +235,31 @@ impl Redactor {
                 agents: self.list(planned.asked.agents),
                 model: self.optional(planned.asked.model),
                 judge: self.optional(planned.asked.judge),
+                gates: planned
+                    .asked
+                    .gates
+                    .map(|gates| Box::new(self.gates(*gates))),
                 ..planned.asked
             },
             warnings: planned.warnings.into_iter().map(warning).collect(),
             ..planned
+        }
+    }
+
+    fn gates(&self, gates: PlannedGates) -> PlannedGates {
+        let case = |case: CaseTally| CaseTally {
+            id: self.owned(case.id),
+            name: self.owned(case.name),
+            ..case
+        };
+        PlannedGates {
+            base: gates.base.map(|base| RunTally {
+                run: self.owned(base.run),
+                agents: self.list(base.agents),
+                cases: base.cases.into_iter().map(case).collect(),
+                changed_trials: self.list(base.changed_trials),
+            }),
+            ..gates
         }
     }
 

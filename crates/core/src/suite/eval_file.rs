@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::assertion_file::AssertionsFile;
+use super::gates_file::GatesFile;
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
     Context, Decode, Definitions, KeySpans, LooseText, NonEmpty, PositiveInteger, RequiredKey,
@@ -90,6 +91,8 @@ record! {
         "skills" => skills: Option<SkillsFile>,
         /// Whether each trial starts its own servers. Only Proctor supports this key.
         "isolation" => isolation: Option<Isolation>,
+        /// The conditions for success. Only Proctor supports this key.
+        "gates" => gates: Option<StrictKeys<GatesFile>>,
     }
 }
 

@@ -14,7 +14,7 @@ use super::template::{Reference, Template, TemplateError, TemplatePart, Template
 use super::{Agent, Extension, Isolation, JudgeConfig, JudgeModel, Limits, Package, Suite};
 use crate::decode::{Context, Decode};
 use crate::document;
-use crate::event::TaskSetConfig;
+use crate::event::{PlannedGates, TaskSetConfig};
 use crate::problem::{Code, Problem, SourceText, Span, WithSpan};
 
 impl Loader<'_> {
@@ -57,6 +57,11 @@ impl Loader<'_> {
             extensions,
             skills: skills(config, cx),
             isolation: config.isolation.unwrap_or(Isolation::Trial),
+            gates: config
+                .gates
+                .as_ref()
+                .map(|gates| PlannedGates::from(&**gates))
+                .unwrap_or_default(),
             task_sets: task_sets(config),
             cases: tasks.cases,
             shipped: tasks.shipped,

@@ -13,6 +13,7 @@ mod conversations;
 mod exits;
 mod folders;
 mod followed;
+mod gates;
 mod github;
 mod guards;
 mod imports;

@@ -219,6 +219,7 @@ impl Stage {
             extensions: Vec::new(),
             skills: Vec::new(),
             isolation: self.isolation,
+            gates: proctor_core::event::PlannedGates::default(),
             cases,
             task_sets: Vec::new(),
             shipped: Vec::new(),

@@ -13,12 +13,12 @@ const NAME: usize = 120;
 const REASON: usize = 300;
 
 /// A name, a path or a command.
-pub(super) fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     spans(text, NAME)
 }
 
 /// A reason, which may be longer.
-pub(super) fn reason(text: &str) -> String {
+pub(crate) fn reason(text: &str) -> String {
     spans(text, REASON)
 }
 

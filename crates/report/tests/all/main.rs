@@ -1,5 +1,6 @@
 //! Each renderer on one sample run, with text in it that means harm.
 
+mod compare;
 mod conversation;
 mod csv;
 mod json;

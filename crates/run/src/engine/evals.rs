@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use mcp_evals::{Level, ListedEval, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
-use proctor_core::event::{Actor, PlannedOptions, RunKind, RunPlanned};
+use proctor_core::event::{Actor, PlannedGates, PlannedOptions, RunKind, RunPlanned};
 use proctor_core::event::{NotRunOutcome, SkippedEval};
 use proctor_core::hint::listed;
 use proctor_core::plan::PlanOptions;
@@ -22,6 +22,7 @@ use proctor_wire::recorder::Recorder;
 use super::Engine;
 use super::consent::{self, ConsentOptions, ConsentPurpose};
 use super::error::EngineError;
+use super::gates;
 use super::host::{Host, HostNotice};
 use super::offers::{EvalPlan, EvalSelection, ServerOffer, gather};
 use super::opening::context;
@@ -45,6 +46,7 @@ pub(super) async fn prepare(
         judge: options.judge.clone(),
         strict: options.run.strict,
         pass_env: options.pass_env.clone(),
+        gates: gates::planned(&options.run.gates, &PlannedGates::default())?,
     };
     let mut suite = bare_suite(&options.servers);
     stand_in(&asked, &mut suite, host)?;
@@ -77,6 +79,7 @@ pub(super) async fn prepare(
     let Some((planned, trials)) = plan(engine, &suite, &wanted, named, &asked, None, 1)? else {
         return Err(EngineError::usage("no evals to run"));
     };
+    gates::refuse_impossible(&planned)?;
     let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
     context.timeouts = options.timeouts;
     Ok(PreparedRun {
@@ -132,6 +135,7 @@ fn bare_suite(servers: &[Server]) -> Suite {
         extensions: Vec::new(),
         skills: Vec::new(),
         isolation: Isolation::Trial,
+        gates: PlannedGates::default(),
         cases: Vec::new(),
         task_sets: Vec::new(),
         shipped: Vec::new(),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use proctor_core::event::PassHatGate;
 use proctor_core::plan::PlanOptions;
 use proctor_core::suite::Server;
 use proctor_wire::client::Timeouts;
@@ -133,7 +134,20 @@ pub struct RunOptions {
     pub fail_fast: bool,
     /// Whether to omit the commit and the CI job from the record.
     pub no_context: bool,
+    /// The gates of the command line, each in place of the suite's own.
+    pub gates: GateOptions,
     pub rerun: RerunOption,
+}
+
+/// The conditions for success of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GateOptions {
+    pub min_pass_rate: Option<f64>,
+    pub min_lower_bound: Option<f64>,
+    pub pass_hat: Option<PassHatGate>,
+    pub max_errors: Option<u32>,
+    /// The folder of the run that this run must not be worse than.
+    pub no_regression: Option<PathBuf>,
 }
 
 /// Which cases of the latest run of the same suite to run, instead of all. With both, either is enough.

@@ -22,7 +22,7 @@ use super::opening::context;
 use super::options::{CheckOptions, RunOptions, RunSource};
 use super::planning::{SuiteLocation, plan, plan_again};
 use super::rerun::{self, EarlierRun};
-use super::{Engine, shipped};
+use super::{Engine, gates, shipped};
 use crate::context::RunContext;
 use crate::runner::TrialSpec;
 
@@ -66,13 +66,16 @@ pub(super) async fn prepare(
         (_, Some(planned)) => PathBuf::from(&planned.suite),
         (_, None) => return Err(EngineError::usage("no suite given: name an eval file")),
     };
-    let asked = match &earlier {
+    let mut asked = match &earlier {
         Some(earlier) => options_to_resume(options, &earlier.asked)?,
         None => requested_options(options, replayed.as_ref().map(|planned| &planned.asked))?,
     };
     let mcp_config = mcp_config(options, earlier.as_ref().or(replayed.as_ref()));
     let (mut suite, warnings) =
         load_suite(engine, options, &file, mcp_config.as_deref(), &asked, host)?;
+    if earlier.is_none() {
+        asked.gates = gates::planned(&options.run.gates, &suite.gates)?;
+    }
     stand_in(&asked, &mut suite, host)?;
     refuse_unsupported_features(&suite)?;
     let not_run = shipped::fill(engine, options, &mut suite, host).await?;
@@ -97,6 +100,7 @@ pub(super) async fn prepare(
             None => return Err(EngineError::NothingSelected(Box::new(suite))),
         }
     };
+    gates::refuse_impossible(&planned)?;
     let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
     let timeouts = &mut context.timeouts;
     timeouts.request = options.call_timeout;
@@ -128,6 +132,7 @@ fn requested_options(
         pass_env: options.pass_env.clone(),
         replay: None,
         replay_strict: false,
+        gates: None,
     };
     let (RunSource::Replay { folder, strict, .. }, Some(then)) = (&options.source, replayed) else {
         return Ok(asked);
@@ -156,6 +161,11 @@ fn options_to_resume(
             "a resumed run keeps its plan; `-n`, `--run` and limits can't be changed",
         ));
     }
+    if !options.run.gates.is_empty() {
+        return Err(EngineError::usage(
+            "a resumed run keeps its gates; check others with `proctor result verify`",
+        ));
+    }
     let mut pass_env = earlier.pass_env.clone();
     pass_env.extend(options.pass_env.iter().cloned());
     Ok(PlannedOptions {
@@ -170,6 +180,7 @@ fn options_to_resume(
         judge: options.judge.clone().or_else(|| earlier.judge.clone()),
         strict: options.run.strict || earlier.strict,
         pass_env,
+        gates: earlier.gates.clone(),
     })
 }
 

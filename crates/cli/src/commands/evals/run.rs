@@ -37,7 +37,7 @@ fn start(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
             yes: args.yes,
             file: args.consent.clone(),
         },
-        run: run_options(&args.run),
+        run: run_options(&args.run)?,
     };
     let format = args.run.output.output;
     let prepared = prepare_with(&host, format, engine.prepare_evals(&options, &host))?;

@@ -1,0 +1,119 @@
+//! `proctor result verify`: whether a recorded run meets its gates.
+
+use anyhow::bail;
+use proctor_core::event::{NotRunOutcome, PlannedGates};
+use proctor_core::gate::{CaseVerdict, Condition, Gate, check_rates, conditions};
+use proctor_core::hint::counted;
+use proctor_core::printable::printable;
+use proctor_core::record::RunReader;
+use proctor_core::summary::Summary;
+use proctor_run::engine::gates;
+use serde_json::{Value, json};
+
+use super::super::check::gate_options;
+use super::run_folder;
+use crate::args::{OutputFormat, VerifyArgs};
+use crate::exit::Exit;
+use crate::output;
+
+pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<Exit> {
+    let run = RunReader::open(&run_folder(&args.run)?)?;
+    // An exit code depends on this, so the index must match the trial files.
+    let summary = Summary::checked(&run)?;
+    let options = gate_options(&args.gates)?;
+    // A run is never worse than itself, so a slip of the pen would always be green.
+    if let Some(base) = &options.no_regression
+        && base.canonicalize().ok() == run.folder().canonicalize().ok()
+    {
+        bail!(
+            "the base of `--no-regression` is the run itself: `{}`",
+            base.display()
+        );
+    }
+    let is_given = !options.is_empty() || args.task.is_some() || args.assertion.is_some();
+    let gates = if is_given {
+        gates::planned(&options, &PlannedGates::default())?.map(|gates| *gates)
+    } else {
+        summary.plan.gates.as_deref().cloned()
+    };
+    let gates = gates.unwrap_or_default();
+    let mut extra = check_rates(&run, &summary, args.task, args.assertion)?;
+    extra.extend(invalid_evals(&summary));
+    let gate = Gate::with_conditions(&summary, &gates, &extra);
+    let mut all = conditions(&summary, &gates);
+    all.extend(extra);
+    let rendered = match args.output.output {
+        OutputFormat::Text => text(&summary, &gate, &all),
+        OutputFormat::Json => format!("{:#}\n", value(&run, &gate, &all)),
+    };
+    output::result(&rendered)?;
+    Ok(Exit::from_code(gate.exit()))
+}
+
+/// An invalid eval fails a run, whatever the results of the others.
+fn invalid_evals(summary: &Summary) -> Option<Condition> {
+    let evals = summary.plan.not_run.iter();
+    let invalid = evals
+        .filter(|eval| eval.outcome == NotRunOutcome::Invalid)
+        .count();
+    (invalid > 0).then(|| Condition {
+        option: None,
+        verdict: CaseVerdict::Missed,
+        text: format!("{} can't be run", counted(invalid, "invalid eval")),
+    })
+}
+
+/// The gate, and one line for each condition.
+fn text(summary: &Summary, gate: &Gate, conditions: &[Condition]) -> String {
+    let mut out = format!("Gate {}\n", word(gate));
+    match gate {
+        Gate::Met => {
+            if conditions.is_empty() {
+                let cases = counted(summary.cells().count(), "case");
+                out.push_str(&format!("  {cases} met their pass rule\n"));
+            }
+            for condition in conditions {
+                out.push_str(&format!("  {}\n", printable(&line(condition))));
+            }
+        }
+        Gate::Missed { reasons } | Gate::Open { reasons } => {
+            for reason in reasons {
+                out.push_str(&format!("  {}\n", printable(reason)));
+            }
+        }
+    }
+    out
+}
+
+fn line(condition: &Condition) -> String {
+    match &condition.option {
+        Some(option) => format!("{option}: {}", condition.text),
+        None => condition.text.clone(),
+    }
+}
+
+fn value(run: &RunReader, gate: &Gate, conditions: &[Condition]) -> Value {
+    let condition = |condition: &Condition| {
+        let answer = match condition.verdict {
+            CaseVerdict::Met => "met",
+            CaseVerdict::Missed => "missed",
+            CaseVerdict::Open => "inconclusive",
+        };
+        json!({ "option": condition.option, "answer": answer, "text": condition.text })
+    };
+    json!({
+        "run": run.folder().to_string_lossy(),
+        "gate": word(gate),
+        "exit": gate.exit(),
+        "reasons": gate.reasons(),
+        "conditions": conditions.iter().map(condition).collect::<Vec<_>>(),
+    })
+}
+
+fn word(gate: &Gate) -> &'static str {
+    match gate {
+        Gate::Met => "met",
+        Gate::Missed { .. } => "missed",
+        Gate::Open { .. } => "inconclusive",
+    }
+}

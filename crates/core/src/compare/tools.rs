@@ -1,0 +1,181 @@
+//! Which tools a server offers, how much they weigh, and what changed about them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::event::{ServerSeen, Surface};
+use crate::json;
+use crate::record::{RecordError, RunReader};
+
+/// The number of bytes per token, as everywhere that Proctor estimates tokens.
+const BYTES: u64 = 4;
+
+/// The tools of a run by server and name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RunTools {
+    tools: BTreeMap<(String, String), ToolText>,
+    /// The servers whose tools the record does not hold.
+    unknown: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct ToolText {
+    description: Option<String>,
+    schema: Value,
+    bytes: u64,
+}
+
+/// What changed about a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolChangeKind {
+    Added,
+    Removed,
+    /// Only its description changed.
+    Description,
+    /// Only its input schema changed.
+    Schema,
+    DescriptionAndSchema,
+}
+
+/// A tool that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolChange {
+    pub server: String,
+    pub tool: String,
+    pub kind: ToolChangeKind,
+    /// The descriptions in the base and in the new run.
+    pub descriptions: (Option<String>, Option<String>),
+}
+
+/// The estimated tokens of all tools in both runs; `None` if a record does not hold them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ToolWeight {
+    pub base: Option<u64>,
+    pub new: Option<u64>,
+}
+
+/// The tools of two runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolsChange {
+    pub weight: ToolWeight,
+    pub changes: Vec<ToolChange>,
+}
+
+impl RunTools {
+    pub(super) fn load(run: &RunReader, servers: &[ServerSeen]) -> Result<Self, RecordError> {
+        let mut all = Self::default();
+        for seen in servers {
+            match tools(run, seen)? {
+                Some(tools) => {
+                    let named = tools.into_iter();
+                    all.tools
+                        .extend(named.map(|(name, tool)| ((seen.server.clone(), name), tool)));
+                }
+                None => all.unknown.push(seen.server.clone()),
+            }
+        }
+        Ok(all)
+    }
+
+    fn weight(&self) -> Option<u64> {
+        let tokens = self.tools.values().map(|tool| tool.bytes.div_ceil(BYTES));
+        (self.unknown.is_empty() && !self.tools.is_empty()).then(|| tokens.sum())
+    }
+
+    fn knows(&self, server: &str) -> bool {
+        !self.unknown.iter().any(|unknown| unknown == server)
+    }
+}
+
+impl ToolsChange {
+    pub(super) fn of(base: &RunTools, new: &RunTools) -> Self {
+        let mut changes = Vec::new();
+        for ((server, tool), now) in &new.tools {
+            let before = base.tools.get(&(server.clone(), tool.clone()));
+            let kind = match before {
+                // A server of an older record may have had the tool.
+                None => base.knows(server).then_some(ToolChangeKind::Added),
+                Some(before) => change(before, now),
+            };
+            changes.extend(kind.map(|kind| ToolChange {
+                server: server.clone(),
+                tool: tool.clone(),
+                kind,
+                descriptions: (
+                    before.and_then(|before| before.description.clone()),
+                    now.description.clone(),
+                ),
+            }));
+        }
+        for ((server, tool), before) in &base.tools {
+            if new.knows(server) && !new.tools.contains_key(&(server.clone(), tool.clone())) {
+                changes.push(ToolChange {
+                    server: server.clone(),
+                    tool: tool.clone(),
+                    kind: ToolChangeKind::Removed,
+                    descriptions: (before.description.clone(), None),
+                });
+            }
+        }
+        Self {
+            weight: ToolWeight {
+                base: base.weight(),
+                new: new.weight(),
+            },
+            changes,
+        }
+    }
+}
+
+fn change(before: &ToolText, now: &ToolText) -> Option<ToolChangeKind> {
+    let (text, schema) = (
+        before.description != now.description,
+        // The order of keys may differ from start to start.
+        !json::equal(&before.schema, &now.schema),
+    );
+    match (text, schema) {
+        (false, false) => None,
+        (true, false) => Some(ToolChangeKind::Description),
+        (false, true) => Some(ToolChangeKind::Schema),
+        (true, true) => Some(ToolChangeKind::DescriptionAndSchema),
+    }
+}
+
+/// The tools of a server by name; `None` if the record does not hold them.
+fn tools(
+    run: &RunReader,
+    seen: &ServerSeen,
+) -> Result<Option<Vec<(String, ToolText)>>, RecordError> {
+    let Some(body) = seen.surface.as_ref().or(seen.tool_list.as_ref()) else {
+        return Ok(None);
+    };
+    let Some(bytes) = run.body_bytes(body)? else {
+        return Ok(None);
+    };
+    let list: Option<Vec<Box<RawValue>>> = if seen.surface.is_some() {
+        let surface = serde_json::from_slice::<Surface>(&bytes).ok();
+        surface.map(|surface| surface.tools)
+    } else {
+        serde_json::from_slice(&bytes).ok()
+    };
+    Ok(list.map(|list| list.iter().filter_map(|tool| described(tool)).collect()))
+}
+
+fn described(tool: &RawValue) -> Option<(String, ToolText)> {
+    let tool: Value = serde_json::from_str(tool.get()).ok()?;
+    let name = tool.get("name")?.as_str()?.to_owned();
+    let part = |key: &str| tool.get(key).map(Value::to_string).unwrap_or_default();
+    let description = tool.get("description").and_then(Value::as_str);
+    let bytes = name.len() + part("description").len() + part("inputSchema").len();
+    let schema = tool.get("inputSchema").cloned().unwrap_or_default();
+    Some((
+        name,
+        ToolText {
+            description: description.map(str::to_owned),
+            schema,
+            bytes: bytes as u64,
+        },
+    ))
+}

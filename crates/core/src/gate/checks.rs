@@ -1,0 +1,137 @@
+//! Thresholds on tasks and assertions, as mcpchecker has them.
+//!
+//! A task passes if its verify steps pass, whatever its assertions say.
+
+use std::collections::HashMap;
+
+use super::CaseVerdict;
+use super::conditions::{Condition, between, percent};
+use crate::event::{CheckId, Outcome, PlannedCase};
+use crate::index::{self, Attempt, CheckVerdict, IndexScrutiny};
+use crate::record::{RecordError, RunReader};
+use crate::summary::Summary;
+use crate::verdict::Verdict;
+
+/// A number of things that passed, did not pass, and are unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Share {
+    passed: u64,
+    failed: u64,
+    open: u64,
+}
+
+/// The conditions `--task` and `--assertion`, if they are set. Reads the index of the run.
+pub fn check_rates(
+    run: &RunReader,
+    summary: &Summary,
+    task: Option<f64>,
+    assertion: Option<f64>,
+) -> Result<Vec<Condition>, RecordError> {
+    if task.is_none() && assertion.is_none() {
+        return Ok(Vec::new());
+    }
+    let entries = index::load(run, IndexScrutiny::Length)?.into_iter();
+    let attempts: HashMap<String, Attempt> =
+        entries.map(|entry| (entry.file, entry.attempt)).collect();
+    let (mut tasks, mut assertions) = (Share::default(), Share::default());
+    let mut most = 1;
+    for (case, _, trial) in summary.trials() {
+        let attempt = trial
+            .result
+            .as_ref()
+            .and_then(|result| attempts.get(&result.file));
+        let is_definite = match trial.outcome() {
+            Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut) => true,
+            Some(Outcome::Errored | Outcome::Cancelled) | None => false,
+        };
+        if let Some(attempt) = attempt.filter(|_| is_definite) {
+            tasks.add(&task_verdict(&case.case, trial.outcome(), attempt));
+            let checks = attempt.checks.iter().filter(|check| is_assertion(check));
+            most = most.max(checks.clone().count() as u64);
+            checks.for_each(|check| assertions.add(&check.verdict));
+        } else {
+            tasks.open += 1;
+        }
+    }
+    // The record does not say how many assertions a trial without a verdict would have had.
+    assertions.open += tasks.open * most;
+    let mut all = Vec::new();
+    all.extend(task.map(|least| tasks.condition("--task", "task", least)));
+    all.extend(assertion.map(|least| assertions.condition("--assertion", "assertion", least)));
+    Ok(all)
+}
+
+impl Share {
+    fn add(&mut self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Pass => self.passed += 1,
+            Verdict::Fail { .. } => self.failed += 1,
+            Verdict::Unknown { .. } => self.open += 1,
+        }
+    }
+
+    fn condition(self, option: &str, noun: &str, least: f64) -> Condition {
+        let option = Some(format!("{option} {}", percent(least)));
+        let total = self.passed + self.failed + self.open;
+        if total == 0 {
+            return Condition {
+                option,
+                verdict: CaseVerdict::Open,
+                text: format!("no {noun} was evaluated"),
+            };
+        }
+        #[expect(clippy::cast_precision_loss, reason = "far fewer checks than 2^52")]
+        let share = |passed: u64| passed as f64 / total as f64;
+        let known = self.passed + self.failed;
+        let mut text = format!("{}/{known} {noun}s passed", self.passed);
+        if self.open > 0 {
+            text.push_str(&format!(", {} without a verdict", self.open));
+        }
+        Condition {
+            option,
+            verdict: between(share(self.passed), share(self.passed + self.open), least),
+            text,
+        }
+    }
+}
+
+fn is_assertion(check: &CheckVerdict) -> bool {
+    matches!(check.id, Some(CheckId::Assertion(_)))
+}
+
+/// Whether every verify step passed. A step that did not run did not pass.
+fn task_verdict(case: &PlannedCase, outcome: Option<Outcome>, attempt: &Attempt) -> Verdict {
+    let fail = |reason: &str| Verdict::Fail {
+        reason: reason.to_owned(),
+    };
+    if outcome == Some(Outcome::Passed) {
+        return Verdict::Pass;
+    }
+    if outcome == Some(Outcome::TimedOut) {
+        return fail("timed out");
+    }
+    let mut assertions = 0;
+    let mut steps = 0;
+    for check in &attempt.checks {
+        if is_assertion(check) {
+            assertions += usize::from(check.verdict != Verdict::Pass);
+            continue;
+        }
+        steps += 1;
+        match &check.verdict {
+            Verdict::Pass => {}
+            Verdict::Fail { .. } | Verdict::Unknown { .. } => return check.verdict.clone(),
+        }
+    }
+    let planned = case
+        .verify_steps
+        .and_then(|steps| usize::try_from(steps).ok());
+    if planned.is_some_and(|planned| steps < planned) {
+        return fail("a verify step did not run");
+    }
+    // The trial failed for another reason than its assertions, such as a server that died.
+    if assertions == 0 {
+        return fail("failed without a failed assertion");
+    }
+    Verdict::Pass
+}

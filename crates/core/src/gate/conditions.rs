@@ -1,0 +1,275 @@
+//! The conditions of a gate, each with its answer and its numbers.
+//!
+//! The main function is [`conditions`]. A trial without a verdict counts as passed and as failed; only if
+//! both give the same answer, the answer is definite.
+
+use super::{CaseVerdict, PassThreshold};
+use crate::compare::{Comparison, ComparisonAnswer, sentence, tally};
+use crate::event::{PassHatGate, PlannedGates, RunTally};
+use crate::hint::counted;
+use crate::pass_rule::TrialCounts;
+use crate::statistics::{PassCount, Rate, mean_pass_hat, more_for_lower_bound};
+use crate::summary::Summary;
+
+/// Rates that differ by less are equal, so that rounding never misses a gate.
+const ROUNDING: f64 = 1e-9;
+
+/// One condition for success.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// The option that sets it, such as `--min-pass-rate 90%`; `None` for a pass rule.
+    pub option: Option<String>,
+    pub verdict: CaseVerdict,
+    /// What was found, with its numbers.
+    pub text: String,
+}
+
+/// The conditions of the gates, in a fixed order. Pass rules of cases are not among them.
+pub fn conditions(summary: &Summary, gates: &PlannedGates) -> Vec<Condition> {
+    let mut all = Vec::new();
+    all.extend(gates.min_pass_rate.map(|rate| min_pass_rate(summary, rate)));
+    all.extend(
+        gates
+            .min_lower_bound
+            .map(|bound| min_lower_bound(summary, bound)),
+    );
+    all.extend(gates.pass_hat.map(|gate| pass_hat(summary, gate)));
+    all.extend(gates.base.as_ref().map(|base| no_regression(summary, base)));
+    all.extend(gates.max_errors.map(|most| max_errors(summary, most)));
+    all
+}
+
+/// The trials of each case, of all agents together.
+fn cases(summary: &Summary) -> Vec<TrialCounts> {
+    let cases = summary.cases.iter().map(|case| {
+        let mut sum = TrialCounts::default();
+        for counts in case
+            .agents
+            .iter()
+            .map(crate::summary::AgentTrials::standing)
+        {
+            sum.passed += counts.passed;
+            sum.not_passed += counts.not_passed;
+            sum.open += counts.open;
+        }
+        sum
+    });
+    cases.filter(|counts| counts.total() > 0).collect()
+}
+
+/// The rates as they are, at worst and at best; `None` if no trial was planned.
+struct Rates {
+    found: Option<Rate>,
+    worst: Rate,
+    best: Rate,
+    open: u32,
+}
+
+impl Rates {
+    fn of(summary: &Summary) -> Option<Self> {
+        let cases = cases(summary);
+        let rate = |count: fn(&TrialCounts) -> PassCount| {
+            Rate::of(&cases.iter().map(count).collect::<Vec<_>>())
+        };
+        Some(Self {
+            found: rate(|counts| PassCount {
+                passed: counts.passed,
+                counted: counts.counted(),
+            }),
+            worst: rate(|counts| PassCount {
+                passed: counts.passed,
+                counted: counts.total(),
+            })?,
+            best: rate(|counts| PassCount {
+                passed: counts.passed + counts.open,
+                counted: counts.total(),
+            })?,
+            open: cases.iter().map(|counts| counts.open).sum(),
+        })
+    }
+
+    /// `8/10 trials passed (80%)`, with the trials that have no verdict.
+    fn shown(&self) -> String {
+        let mut text = match &self.found {
+            Some(rate) => format!(
+                "{}/{} trials passed ({})",
+                rate.tally.passed,
+                rate.tally.counted,
+                percent(rate.mean)
+            ),
+            None => "no trial has a verdict".to_owned(),
+        };
+        if self.open > 0 {
+            text.push_str(&format!(", {} without a verdict", self.open));
+        }
+        text
+    }
+}
+
+fn min_pass_rate(summary: &Summary, least: f64) -> Condition {
+    let option = Some(format!("--min-pass-rate {}", percent(least)));
+    let Some(rates) = Rates::of(summary) else {
+        return no_trials(option);
+    };
+    let verdict = between(rates.worst.mean, rates.best.mean, least);
+    let mut text = rates.shown();
+    if verdict == CaseVerdict::Open {
+        let trials = counted(rates.open as usize, "trial");
+        text.push_str(&format!("; a verdict of {trials} decides, retry them"));
+    }
+    Condition {
+        option,
+        verdict,
+        text,
+    }
+}
+
+fn min_lower_bound(summary: &Summary, least: f64) -> Condition {
+    let option = Some(format!("--min-lower-bound {}", percent(least)));
+    let Some(rates) = Rates::of(summary) else {
+        return no_trials(option);
+    };
+    let bound = rates.found.as_ref().map_or(0.0, Rate::lower_bound);
+    let mut text = format!("{}, lower bound {}", rates.shown(), percent(bound));
+    let verdict = if rates.worst.lower_bound() >= least - ROUNDING {
+        CaseVerdict::Met
+    } else if rates.best.mean < least - ROUNDING {
+        // More trials at such a rate would never lift the bound.
+        CaseVerdict::Missed
+    } else {
+        let more = rates.found.as_ref();
+        let more = more.and_then(|rate| more_for_lower_bound(rate, least));
+        text.push_str(&match (rates.open, more) {
+            (0, None) => "; no number of trials at this rate would decide".to_owned(),
+            (0, Some(more)) => format!("; about {} at this rate would decide", counted_more(more)),
+            (open, _) => format!("; retry the {} first", counted(open as usize, "trial")),
+        });
+        CaseVerdict::Open
+    };
+    Condition {
+        option,
+        verdict,
+        text,
+    }
+}
+
+fn pass_hat(summary: &Summary, gate: PassHatGate) -> Condition {
+    let PassHatGate { k, rate } = gate;
+    let option = Some(format!("--pass-hat {k}={}", percent(rate)));
+    let cells: Vec<TrialCounts> = summary
+        .cells()
+        .map(|(_, trials)| trials.standing())
+        .collect();
+    let open: u32 = cells.iter().map(|counts| counts.open).sum();
+    let mean = |count: fn(&TrialCounts) -> (u32, u32)| mean_pass_hat(cells.iter().map(count), k);
+    let worst = mean(|counts| (counts.passed, counts.total()));
+    let best = mean(|counts| (counts.passed + counts.open, counts.total()));
+    let (Some(worst), Some(best)) = (worst, best) else {
+        let fewest = cells.iter().map(TrialCounts::total).min().unwrap_or(0);
+        let text = format!(
+            "a case has {}; run each at least {k} times",
+            counted(fewest as usize, "trial")
+        );
+        return Condition {
+            option,
+            verdict: CaseVerdict::Open,
+            text,
+        };
+    };
+    let text = if open > 0 {
+        format!(
+            "pass^{k} is between {} and {}, since {} have no verdict; retry them",
+            percent(worst),
+            percent(best),
+            counted(open as usize, "trial")
+        )
+    } else {
+        format!("pass^{k} is {}", percent(worst))
+    };
+    Condition {
+        option,
+        verdict: between(worst, best, rate),
+        text,
+    }
+}
+
+fn no_regression(summary: &Summary, base: &RunTally) -> Condition {
+    let comparison = Comparison::of(base, &tally(summary, "this run".to_owned()));
+    Condition {
+        option: Some(format!("--no-regression {}", base.run)),
+        verdict: match comparison.answer {
+            ComparisonAnswer::NoRegressionShown => CaseVerdict::Met,
+            ComparisonAnswer::Regression => CaseVerdict::Missed,
+            ComparisonAnswer::Inconclusive { .. } => CaseVerdict::Open,
+        },
+        text: sentence::answer(&comparison, &|name| format!("`{name}`")),
+    }
+}
+
+fn max_errors(summary: &Summary, most: u32) -> Condition {
+    let counts = summary.counts();
+    let unknown = counts.cancelled + counts.not_run;
+    let verdict = if counts.errored > most {
+        CaseVerdict::Missed
+    } else if counts.errored + unknown > most {
+        // A trial that did not run may still end in an error.
+        CaseVerdict::Open
+    } else if counts.total() == 0 {
+        CaseVerdict::Open
+    } else {
+        CaseVerdict::Met
+    };
+    let mut text = format!("{} errored", counted(counts.errored as usize, "trial"));
+    if unknown > 0 {
+        text.push_str(&format!(", {unknown} did not run"));
+    }
+    Condition {
+        option: Some(format!("--max-errors {most}")),
+        verdict,
+        text,
+    }
+}
+
+/// The verdict on a value that lies between two others.
+pub(super) fn between(worst: f64, best: f64, least: f64) -> CaseVerdict {
+    if worst >= least - ROUNDING {
+        CaseVerdict::Met
+    } else if best < least - ROUNDING {
+        CaseVerdict::Missed
+    } else {
+        CaseVerdict::Open
+    }
+}
+
+fn no_trials(option: Option<String>) -> Condition {
+    Condition {
+        option,
+        verdict: CaseVerdict::Open,
+        text: "there were no trials to run".to_owned(),
+    }
+}
+
+/// Whether a case has a pass rule of its own, which every gate keeps.
+pub(super) fn has_rule(pass: Option<(u32, u32)>) -> bool {
+    match PassThreshold::of(pass) {
+        PassThreshold::All => false,
+        PassThreshold::AtLeast { .. } => true,
+    }
+}
+
+/// `80%`, with a decimal where it matters: 99.6% is not 100%.
+pub(super) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    let rounded = value.round();
+    if (value - rounded).abs() < 1e-6 {
+        format!("{rounded:.0}%")
+    } else {
+        // Down, so that a missed gate never looks met.
+        format!("{:.1}%", (value * 10.0).floor() / 10.0)
+    }
+}
+
+fn counted_more(more: u32) -> String {
+    let s = if more == 1 { "" } else { "s" };
+    format!("{more} more trial{s}")
+}

@@ -1,0 +1,107 @@
+//! Stopping early without fooling oneself: curtailed rules, the sequential probability ratio test, and an
+//! interval that stays valid however often one looks.
+
+use statrs::function::beta::ln_beta;
+
+use super::interval::Interval;
+
+/// The state of a sequential test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// The rate is good enough.
+    Accept,
+    /// The rate is too low.
+    Reject,
+    /// More trials are needed.
+    Continue,
+}
+
+/// Whether "at least `needed` of `planned` pass" is decided after some trials.
+pub fn curtailed(needed: u32, planned: u32, passed: u32, not_passed: u32) -> Decision {
+    let left = planned.saturating_sub(passed + not_passed);
+    if passed >= needed {
+        Decision::Accept
+    } else if passed + left < needed {
+        Decision::Reject
+    } else {
+        Decision::Continue
+    }
+}
+
+/// Wald's sequential probability ratio test of a good rate against a bad one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sprt {
+    pub good: f64,
+    pub bad: f64,
+    /// The chance of rejecting a good rate.
+    pub alpha: f64,
+    /// The chance of accepting a bad rate.
+    pub beta: f64,
+}
+
+impl Sprt {
+    /// The logarithm of how much better a bad rate explains the trials.
+    pub fn log_ratio(&self, passed: u32, not_passed: u32) -> f64 {
+        f64::from(passed) * (self.bad / self.good).ln()
+            + f64::from(not_passed) * ((1.0 - self.bad) / (1.0 - self.good)).ln()
+    }
+
+    /// The bounds of the log ratio at which the test accepts and rejects.
+    pub fn bounds(&self) -> (f64, f64) {
+        let accept = (self.beta / (1.0 - self.alpha)).ln();
+        let reject = ((1.0 - self.beta) / self.alpha).ln();
+        (accept, reject)
+    }
+
+    pub fn decide(&self, passed: u32, not_passed: u32) -> Decision {
+        let ratio = self.log_ratio(passed, not_passed);
+        let (accept, reject) = self.bounds();
+        if ratio >= reject {
+            Decision::Reject
+        } else if ratio <= accept {
+            Decision::Accept
+        } else {
+            Decision::Continue
+        }
+    }
+}
+
+/// A 95 % interval of a rate that is valid after any number of looks, from a uniform mixture of all rates.
+pub fn confidence_sequence(passed: u32, not_passed: u32) -> Interval {
+    let (s, f) = (f64::from(passed), f64::from(not_passed));
+    let mixture = ln_beta(s + 1.0, f + 1.0);
+    let limit = 20.0_f64.ln();
+    // Above zero, the trials speak against this rate too strongly.
+    let against = |p: f64| {
+        let part = |count: f64, share: f64| {
+            if count > 0.0 { count * share.ln() } else { 0.0 }
+        };
+        mixture - part(s, p) - part(f, 1.0 - p) - limit
+    };
+    let best = if s + f > 0.0 { s / (s + f) } else { 0.5 };
+    Interval {
+        low: if passed == 0 {
+            0.0
+        } else {
+            root(&against, best, 0.0)
+        },
+        high: if not_passed == 0 {
+            1.0
+        } else {
+            root(&against, best, 1.0)
+        },
+    }
+}
+
+/// Where a function crosses zero between a point below and a point above it, by bisection.
+fn root(function: &impl Fn(f64) -> f64, mut below: f64, mut above: f64) -> f64 {
+    for _ in 0..200 {
+        let middle = f64::midpoint(below, above);
+        if function(middle) > 0.0 {
+            above = middle;
+        } else {
+            below = middle;
+        }
+    }
+    f64::midpoint(below, above)
+}

@@ -1,0 +1,103 @@
+//! Early stopping, and how many runs an answer needs.
+
+use super::super::*;
+use super::{count, entries, golden, near, number};
+
+#[test]
+fn the_anytime_interval_matches_reference_values() {
+    for case in entries(&golden("conf_sequence_betabinom95")) {
+        let found = confidence_sequence(count(&case["s"]), count(&case["f"]));
+        near(found.low, &case["lo"]);
+        near(found.high, &case["hi"]);
+    }
+    let nothing = confidence_sequence(0, 0);
+    assert!(nothing.low <= 0.0 && nothing.high >= 1.0);
+}
+
+#[test]
+fn the_sequential_test_matches_reference_values() {
+    let group = golden("sprt");
+    let test = Sprt {
+        good: number(&group["p0"]),
+        bad: number(&group["p1"]),
+        alpha: number(&group["alpha"]),
+        beta: number(&group["beta"]),
+    };
+    let (accept, reject) = test.bounds();
+    near(accept, &group["lower"]);
+    near(reject, &group["upper"]);
+    near(test.log_ratio(1, 0), &group["llr_pass"]);
+    near(test.log_ratio(0, 1), &group["llr_fail"]);
+    near(test.log_ratio(18, 4), &group["llr_after_18_pass_4_fail"]);
+    let passes = count(&group["consecutive_passes_to_accept_H0"]);
+    assert_eq!(test.decide(passes, 0), Decision::Accept);
+    assert_eq!(test.decide(passes - 1, 0), Decision::Continue);
+    let fails = count(&group["consecutive_fails_to_reject"]);
+    assert_eq!(test.decide(0, fails), Decision::Reject);
+    assert_eq!(test.decide(0, fails - 1), Decision::Continue);
+}
+
+/// The expected number of runs, and the chance to accept, of a curtailed rule.
+fn curtailed_gate(needed: u32, planned: u32, p: f64, passed: u32, failed: u32) -> (f64, f64) {
+    match curtailed(needed, planned, passed, failed) {
+        Decision::Accept => (0.0, 1.0),
+        Decision::Reject => (0.0, 0.0),
+        Decision::Continue => {
+            let pass = curtailed_gate(needed, planned, p, passed + 1, failed);
+            let fail = curtailed_gate(needed, planned, p, passed, failed + 1);
+            let mix = |a: f64, b: f64| p * a + (1.0 - p) * b;
+            (1.0 + mix(pass.0, fail.0), mix(pass.1, fail.1))
+        }
+    }
+}
+
+#[test]
+fn a_curtailed_rule_saves_runs_and_decides_the_same() {
+    for case in entries(&golden("curtailed_gate_expected_runs")) {
+        let (needed, of) = (count(&case["need"]), count(&case["of"]));
+        let (runs, _) = curtailed_gate(needed, of, number(&case["p"]), 0, 0);
+        near(runs, &case["expected_runs"]);
+    }
+    for case in entries(&golden("gate_pass_prob")) {
+        let (needed, of) = (count(&case["need"]), count(&case["of"]));
+        if of <= 20 {
+            let (_, accepted) = curtailed_gate(needed, of, number(&case["p"]), 0, 0);
+            near(accepted, &case["prob"]);
+        }
+    }
+}
+
+#[test]
+fn the_number_of_cases_matches_reference_values() {
+    for case in entries(&golden("power_paired_mcnemar")) {
+        let (delta, discordant) = (number(&case["delta"]), number(&case["discordant"]));
+        assert_eq!(
+            cases_for_drop(discordant, delta),
+            Some(count(&case["n_two"]))
+        );
+    }
+    assert_eq!(cases_for_drop(0.05, 0.1), None);
+    assert_eq!(cases_for_drop(0.0, 0.0), None);
+}
+
+#[test]
+fn clean_trials_for_a_lower_bound_follow_the_rule_of_three() {
+    let reruns = golden("reruns_to_see_flake_95");
+    for (flake, runs) in reruns.as_object().unwrap() {
+        let flake: f64 = flake.parse().unwrap();
+        let found = units_for_lower_bound(1.0, 1.0 - flake, false).unwrap();
+        // The search steps by one part in a hundred.
+        let expected = count(runs);
+        assert!(
+            found >= expected && found <= expected + expected / 100 + 1,
+            "{flake} {found}"
+        );
+    }
+}
+
+#[test]
+fn no_number_of_trials_lifts_a_bound_above_the_rate() {
+    assert_eq!(units_for_lower_bound(0.9, 0.9, false), None);
+    assert_eq!(units_for_lower_bound(0.8, 0.9, true), None);
+    assert!(units_for_lower_bound(0.95, 0.9, true).unwrap() > 50);
+}
