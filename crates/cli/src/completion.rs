@@ -77,10 +77,10 @@ fn run_names(current: &OsStr) -> Vec<CompletionCandidate> {
 fn trials(current: &OsStr) -> Vec<CompletionCandidate> {
     let typed = current.to_string_lossy();
     let words = words();
-    let [run, named @ ..] = &words[..] else {
+    let [run, before @ ..] = &words[..] else {
         return Vec::new();
     };
-    let mut names = names_of(run, named).unwrap_or_default();
+    let mut names = names_of(run, before).unwrap_or_default();
     names.retain(|name| name.starts_with(typed.as_ref()));
     names.dedup();
     names.into_iter().map(CompletionCandidate::new).collect()
@@ -100,11 +100,11 @@ fn words() -> Vec<String> {
     words.collect()
 }
 
-fn names_of(run: &str, named: &[String]) -> Option<Vec<String>> {
+fn names_of(run: &str, before: &[String]) -> Option<Vec<String>> {
     let folder = runs::resolve(Path::new(RUNS), Path::new(run)).ok()?;
     let run = RunReader::open(&folder).ok()?;
     let trials = trial_names::load(&run).ok()?;
-    if let [case] = named {
+    if let [case] = before {
         let chosen = trial_names::select(trials, case).ok()?;
         return Some(
             chosen
@@ -113,7 +113,7 @@ fn names_of(run: &str, named: &[String]) -> Option<Vec<String>> {
                 .collect(),
         );
     }
-    if !named.is_empty() {
+    if !before.is_empty() {
         return None;
     }
     let mut names: Vec<String> = trials.iter().map(|trial| trial.case.clone()).collect();

@@ -181,6 +181,7 @@ On a terminal, long output goes through PROCTOR_PAGER or PAGER, or else `less`.
 
 Exit codes: 0 shown, 2 usage error or unreadable record, 3 the followed run ended before its trial,
 4 no such trial.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ViewArgs {
     /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
