@@ -159,7 +159,8 @@ fn a_collapsed_case_is_a_regression_for_diff_verify_and_check() {
     let new = good.check(&flags).run();
     assert_eq!(new.code, Some(1), "{}", new.stdout);
     assert!(
-        new.stdout.contains("Regression: `c` 6/6 → 0/6"),
+        new.stdout
+            .contains("Regression: 30/30 → 24/30 trials of 5 cases"),
         "{}",
         new.stdout
     );
@@ -167,13 +168,14 @@ fn a_collapsed_case_is_a_regression_for_diff_verify_and_check() {
     let (code, text) = result(&words);
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.starts_with("Regression: `c` 6/6 → 0/6 (p = 0.011"),
+        text.starts_with("Regression: 30/30 → 24/30 trials of 5 cases"),
         "{text}"
     );
     let (code, text) = result(&[&words[..], &["-o", "json"]].concat());
     assert_eq!(code, Some(1), "{text}");
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["answer"], "regression");
+    assert_eq!(json["worse"].as_array().unwrap().len(), 1);
     assert_eq!(json["worse"][0]["name"], "c");
     assert_eq!(json["worse"][0]["isRegression"], true);
     let (code, text) = result(&[&words[..], &["-o", "markdown"]].concat());

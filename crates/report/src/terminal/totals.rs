@@ -169,8 +169,10 @@ fn gate(page: &mut Page, report: &Report<'_>) {
         Gate::Missed { .. } => cells(report.summary, CaseVerdict::Missed),
         Gate::Open { .. } => cells(report.summary, CaseVerdict::Open),
     };
-    // Without a case, the reason is that of the whole run.
-    let is_whole = cells.is_empty() || !report.summary.changed_trials.is_empty();
+    // Without a case, or with gates on rates, the reason is that of the whole run.
+    let is_whole = cells.is_empty()
+        || !report.summary.changed_trials.is_empty()
+        || report.summary.plan.gates.is_some();
     let reasons = if is_whole {
         report.gate.reasons().to_vec()
     } else {

@@ -148,7 +148,7 @@ fn single_trials_need_six_cases_to_show_anything() {
 #[test]
 fn unequal_trials_are_weighed_by_their_number() {
     // Four new trials for each base trial: nothing is lost by dropping to an equal number.
-    let test = RegressionTest::of(&vec![stratum([1, 1, 0, 4]); 8]);
+    let test = RegressionTest::of(&[stratum([1, 1, 0, 4]); 8]);
     assert!(test.is_regression());
     // No case is tested alone with one trial of the base.
     assert!(test.cases.iter().all(Option::is_none));
