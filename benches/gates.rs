@@ -213,9 +213,9 @@ fn power(random: &mut Random, simulations: u32) {
         &collapse,
         "–",
     );
-    for (cases, rate) in [(5, 0.9), (10, 0.9), (20, 0.8), (40, 0.7), (40, 0.95)] {
-        // What a user would know: five runs of each case, as often passed as expected.
-        let passed = (rate * 20.0_f64).round() as u32;
+    for (cases, passed) in [(5, 18), (10, 18), (20, 16), (40, 14), (40, 19)] {
+        // What a user would know: twenty trials, as often passed as expected.
+        let rate = f64::from(passed) / 20.0;
         let known = PassCount {
             passed,
             counted: 20,

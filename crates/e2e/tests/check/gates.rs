@@ -90,10 +90,9 @@ fn an_errored_trial_is_never_green() {
     verify(&seen.record, &["--assertion", "0.6"], 3);
     // A trial whose record is cut off has no verdict.
     let trials = fs::read_dir(seen.record.join("trials")).unwrap();
-    let good = trials.map(|entry| entry.unwrap().path());
-    let good = good
-        .filter(|path| path.to_str().unwrap().contains("good"))
-        .next()
+    let mut paths = trials.map(|entry| entry.unwrap().path());
+    let good = paths
+        .find(|path| path.to_str().unwrap().contains("good"))
         .unwrap();
     let text = fs::read(&good).unwrap();
     fs::write(&good, &text[..text.len() / 2]).unwrap();

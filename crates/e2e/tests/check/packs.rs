@@ -93,7 +93,7 @@ fn every_command_reads_a_pack_as_it_reads_the_folder() {
             all.extend(&words[1..]);
             let output = proctor(&suite, &all);
             // Regrading has the exit code of the gate.
-            let expected = if words[0] == "regrade" { 1 } else { 0 };
+            let expected = i32::from(words[0] == "regrade");
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(expected), "{all:?}: {stderr}");
             String::from_utf8(output.stdout).unwrap()

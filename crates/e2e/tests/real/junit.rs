@@ -1,4 +1,4 @@
-//! JUnit files, validated against the schema of Jenkins and pytest by Python's `xmlschema`. It runs with
+//! `JUnit` files, validated against the schema of Jenkins and pytest by Python's `xmlschema`. It runs with
 //! `PROCTOR_EXTENDED=1`; a test of `proctor-report` checks the same without an installation.
 
 use std::path::Path;

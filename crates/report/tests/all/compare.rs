@@ -64,13 +64,14 @@ fn write(folder: &Path, plan: &Plan) {
         command: vec!["proctor".to_owned()],
         context: None,
     };
-    let mut run = RunWriter::create(folder, Redactor::default(), started).unwrap();
+    let mut run =
+        RunWriter::create(folder, Redactor::default(), started).expect("the sample can be written");
     let cases = plan.cases.iter().map(|(name, hash, trials)| PlannedCase {
         id: format!("tasks/{name}.yaml#{name}"),
         name: name.clone(),
         path: String::new(),
         hash: hash.clone(),
-        runs: u32::try_from(trials[0].len()).unwrap(),
+        runs: u32::try_from(trials[0].len()).expect("the sample can be written"),
         pass: None,
         difficulty: None,
         labels: BTreeMap::new(),
@@ -101,7 +102,8 @@ fn write(folder: &Path, plan: &Plan) {
         config: None,
         warnings: Vec::new(),
     };
-    run.append(1, EventKind::RunPlanned(planned)).unwrap();
+    run.append(1, EventKind::RunPlanned(planned))
+        .expect("the sample can be written");
     let seen = ServerSeen {
         server: "k8s".to_owned(),
         name: None,
@@ -114,16 +116,18 @@ fn write(folder: &Path, plan: &Plan) {
         tool_list: None,
         surface: Some(Body::Text(plan.tools.to_owned())),
     };
-    run.append(2, EventKind::ServerSeen(seen)).unwrap();
+    run.append(2, EventKind::ServerSeen(seen))
+        .expect("the sample can be written");
     for (number, (name, _, by_agent)) in plan.cases.iter().enumerate() {
         for (agent, trials) in plan.agents.iter().zip(by_agent) {
             for (repeat, letter) in (1..).zip(trials.chars()) {
-                let at = u64::try_from(number).unwrap();
+                let at = u64::try_from(number).expect("the sample can be written");
                 trial(&run, plan, name, agent, repeat, letter, at);
             }
         }
     }
-    run.end(9_000_000, RunEnded::default()).unwrap();
+    run.end(9_000_000, RunEnded::default())
+        .expect("the sample can be written");
 }
 
 fn trial(
@@ -150,7 +154,9 @@ fn trial(
         attempt: 1,
     };
     let name = format!("{number}:{agent}:{repeat}");
-    let mut trial = run.trial(1_000_000, &name, started).unwrap();
+    let mut trial = run
+        .trial(1_000_000, &name, started)
+        .expect("the sample can be written");
     let asked = ModelAsked {
         ask: 1,
         purpose: Purpose::Agent,
@@ -161,7 +167,7 @@ fn trial(
     };
     trial
         .append(1_000_001, EventKind::ModelAsked(asked))
-        .unwrap();
+        .expect("the sample can be written");
     let replied = ModelReplied {
         ask: 1,
         turn: Body::Text("{}".to_owned()),
@@ -176,7 +182,7 @@ fn trial(
     };
     trial
         .append(1_000_002, EventKind::ModelReplied(replied))
-        .unwrap();
+        .expect("the sample can be written");
     if outcome == Outcome::Failed {
         let graded = CheckEvaluated {
             check: "toolsUsed".to_owned(),
@@ -188,23 +194,27 @@ fn trial(
             evidence: Vec::new(),
             notes: Vec::new(),
         };
-        trial.append(1_000_003, EventKind::Graded(graded)).unwrap();
+        trial
+            .append(1_000_003, EventKind::Graded(graded))
+            .expect("the sample can be written");
     }
     let ended = TrialEnded {
         outcome,
         reason: (outcome != Outcome::Passed).then(|| "did not pass".to_owned()),
         blame: None,
     };
-    trial.end(1_000_000 + plan.tokens * 1_000, ended).unwrap();
+    trial
+        .end(1_000_000 + plan.tokens * 1_000, ended)
+        .expect("the sample can be written");
 }
 
 /// The comparison as text at 100 columns, Markdown and JSON.
 fn compared(base: &Plan, new: &Plan) -> (u8, String, String, serde_json::Value) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the sample can be written");
     let [base, new] = [("main.run", base), ("new.run", new)].map(|(name, plan)| {
         let path = folder.path().join(name);
         write(&path, plan);
-        RunFacts::load(&RunReader::open(&path).unwrap()).unwrap()
+        RunFacts::load(&RunReader::open(&path).expect("the sample can be read")).expect("the sample can be read")
     });
     let comparison = Comparison::of(&base.tally, &new.tally);
     let report = CompareReport::new(&comparison, "kubernetes", &base, &new);
@@ -440,7 +450,13 @@ fn json_has_every_number() {
     assert_eq!(json["exit"], exit);
     assert_eq!(json["answer"], "regression");
     assert_eq!(json["p"].to_string(), "0.015625");
-    assert_eq!(json["worse"].as_array().unwrap().len(), 7);
+    assert_eq!(
+        json["worse"]
+            .as_array()
+            .expect("the sample can be written")
+            .len(),
+        7
+    );
     insta::assert_snapshot!(format!("{json:#}"));
 }
 
@@ -449,7 +465,10 @@ fn json_names_the_cause_of_an_inconclusive_answer() {
     let cause = |base: &Plan, new: &Plan| {
         let (exit, _, _, json) = compared(base, new);
         assert_eq!((exit, json["answer"].as_str()), (3, Some("inconclusive")));
-        json["cause"].as_str().unwrap().to_owned()
+        json["cause"]
+            .as_str()
+            .expect("the sample can be written")
+            .to_owned()
     };
     let five = numbered(&[(5, "p")]);
     assert_eq!(cause(&five, &five), "too-few-trials");
