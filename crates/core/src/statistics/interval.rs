@@ -5,6 +5,9 @@ use statrs::distribution::{Beta, ContinuousCDF, Normal};
 /// The two-sided error rate of a 95 % interval.
 const ALPHA: f64 = 0.05;
 
+/// The 97.5 % point of the normal distribution, to the last digit.
+const Z: f64 = 1.959_963_984_540_054;
+
 /// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
@@ -19,7 +22,7 @@ pub(super) fn normal_quantile(share: f64) -> f64 {
 
 /// Wilson's 95 % interval for a rate in this number of trials.
 pub fn wilson(rate: f64, trials: f64) -> Interval {
-    wilson_at(rate, trials, normal_quantile(1.0 - ALPHA / 2.0))
+    wilson_at(rate, trials, Z)
 }
 
 /// The lower end of Wilson's one-sided 95 % interval.
