@@ -244,7 +244,7 @@ fn server(tally: &mut CallTally, seen: &ServerSeen, surface: Option<Surface>) ->
     let mut take = |kind, name: &str| tally.take(&seen.server, kind, &excerpt(name));
     let tools = parsed(&surface.tools).map(|tool: OfferedTool| ToolCoverage {
         used: take(CallKind::Tool, &tool.name),
-        schema_tokens: tool.tokens(),
+        schema_tokens: tool_tokens(&tool.name, &tool.description, &tool.input_schema),
         arguments: schema::arguments(&tool.input_schema),
         name: tool.name,
     });
@@ -297,15 +297,14 @@ struct OfferedTool {
     input_schema: Value,
 }
 
-impl OfferedTool {
-    fn tokens(&self) -> u64 {
-        let described = serde_json::json!({
-            "name": self.name,
-            "description": self.description,
-            "inputSchema": self.input_schema,
-        });
-        (described.to_string().len() as u64).div_ceil(BYTES_PER_TOKEN)
-    }
+/// The estimated tokens of a tool in a model request.
+pub(crate) fn tool_tokens(name: &str, description: &Value, schema: &Value) -> u64 {
+    let described = serde_json::json!({
+        "name": name,
+        "description": description,
+        "inputSchema": schema,
+    });
+    (described.to_string().len() as u64).div_ceil(BYTES_PER_TOKEN)
 }
 
 #[derive(Deserialize)]

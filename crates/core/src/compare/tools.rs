@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::coverage::tool_tokens;
 use crate::event::{ServerSeen, Surface};
 use crate::json;
 use crate::record::{RecordError, RunReader};
-
-/// The number of bytes per token, as everywhere that Proctor estimates tokens.
-const BYTES: u64 = 4;
 
 /// The tools of a run by server and name.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +22,7 @@ pub(super) struct RunTools {
 struct ToolText {
     description: Option<String>,
     schema: Value,
-    bytes: u64,
+    tokens: u64,
 }
 
 /// What changed about a tool.
@@ -80,7 +78,7 @@ impl RunTools {
     }
 
     fn weight(&self) -> Option<u64> {
-        let tokens = self.tools.values().map(|tool| tool.bytes.div_ceil(BYTES));
+        let tokens = self.tools.values().map(|tool| tool.tokens);
         (self.unknown.is_empty() && !self.tools.is_empty()).then(|| tokens.sum())
     }
 
@@ -166,16 +164,15 @@ fn tools(
 fn described(tool: &RawValue) -> Option<(String, ToolText)> {
     let tool: Value = serde_json::from_str(tool.get()).ok()?;
     let name = tool.get("name")?.as_str()?.to_owned();
-    let part = |key: &str| tool.get(key).map(Value::to_string).unwrap_or_default();
-    let description = tool.get("description").and_then(Value::as_str);
-    let bytes = name.len() + part("description").len() + part("inputSchema").len();
-    let schema = tool.get("inputSchema").cloned().unwrap_or_default();
+    let description = tool.get("description").unwrap_or(&Value::Null);
+    let schema = tool.get("inputSchema").unwrap_or(&Value::Null);
+    let tokens = tool_tokens(&name, description, schema);
     Some((
         name,
         ToolText {
-            description: description.map(str::to_owned),
-            schema,
-            bytes: bytes as u64,
+            description: description.as_str().map(str::to_owned),
+            schema: schema.clone(),
+            tokens,
         },
     ))
 }
