@@ -1,6 +1,6 @@
 //! A run in one file: a tar archive, compressed with gzip.
 //!
-//! Main functions: [`write`] and [`unpack`]. The bytes of a pack depend only on the run: packing the same
+//! Main functions: [`write()`] and [`unpack`]. The bytes of a pack depend only on the run: packing the same
 //! run twice gives the same file. An archive may come from anywhere, so `unpack` writes only the files that a
 //! run consists of, and refuses everything that could lead outside its folder or fill the disk.
 
