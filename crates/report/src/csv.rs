@@ -1,6 +1,6 @@
 //! A run as tables of comma-separated values: one row per trial, call or check.
 //!
-//! Main function: [`write`]. The columns `run`, `case_id`, `agent` and `trial` identify a trial in every
+//! Main function: [`write()`]. The columns `run`, `case_id`, `agent` and `trial` identify a trial in every
 //! table. Unknown values are empty cells. Rows are written trial by trial, so memory does not grow with their
 //! number.
 

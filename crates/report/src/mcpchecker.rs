@@ -1,6 +1,6 @@
 //! The result file of mcpchecker: the JSON report without Proctor's own objects.
 //!
-//! Main function: [`write`]. The format has one agent, so a run of several agents becomes several files.
+//! Main function: [`write()`]. The format has one agent, so a run of several agents becomes several files.
 
 use std::io::Write;
 

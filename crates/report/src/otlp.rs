@@ -1,6 +1,6 @@
 //! A run as OpenTelemetry traces in OTLP JSON, one trial per line.
 //!
-//! Main function: [`write`]. Each line is a `TracesData` object, as collectors read it from files and accept
+//! Main function: [`write()`]. Each line is a `TracesData` object, as collectors read it from files and accept
 //! it at `/v1/traces`. A trial is a trace: the span of its agent, with a span for each model request and each
 //! MCP request below it, and an event for each check. Names follow the semantic conventions for `GenAI`, MCP and
 //! tests; Proctor's own attributes begin with `proctor.`. Contents of messages are not exported. The ids

@@ -1,6 +1,6 @@
 //! Lines of labels and texts that fit a width, for terminals with and without UTF-8.
 //!
-//! Its main type is [`Sheet`]. It escapes all text, and its lines are never commands to a CI service.
+//! Its main type is `Sheet`. It escapes all text, and its lines are never commands to a CI service.
 
 use anstyle::Style;
 use proctor_core::printable::printable;
