@@ -214,7 +214,8 @@ fn compared(base: &Plan, new: &Plan) -> (u8, String, String, serde_json::Value) 
     let [base, new] = [("main.run", base), ("new.run", new)].map(|(name, plan)| {
         let path = folder.path().join(name);
         write(&path, plan);
-        RunFacts::load(&RunReader::open(&path).expect("the sample can be read")).expect("the sample can be read")
+        RunFacts::load(&RunReader::open(&path).expect("the sample can be read"))
+            .expect("the sample can be read")
     });
     let comparison = Comparison::of(&base.tally, &new.tally);
     let report = CompareReport::new(&comparison, "kubernetes", &base, &new);
