@@ -136,7 +136,7 @@ impl<W: Write> Pack<W> {
         header.set_uid(0);
         header.set_gid(0);
         let path = format!("{}/{name}", self.top);
-        let mut content = Counted { content, bytes: 0 };
+        let mut content = CountingReader { content, bytes: 0 };
         self.archive
             .append_data(&mut header, path, &mut content)
             .map_err(PackError::Write)?;
@@ -150,12 +150,12 @@ impl<W: Write> Pack<W> {
 }
 
 /// Counts what is read.
-struct Counted<R> {
+struct CountingReader<R> {
     content: R,
     bytes: u64,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.content.read(buffer)?;
         self.bytes += read as u64;

@@ -21,7 +21,7 @@ use proctor_core::summary::{AgentTrials, Summary};
 
 pub use self::document::document;
 
-use self::cells::{Cell, Standing, worst_first};
+use self::cells::{CaseStatus, Cell, worst_first};
 use crate::sheet::{RowReason, Sheet, SheetStyle, width};
 use crate::words;
 
@@ -153,7 +153,7 @@ fn listed(
     let limit = if all { usize::MAX } else { CASES };
     let wanted = cells
         .iter()
-        .filter(|cell| cell.standing != Standing::Passed);
+        .filter(|cell| cell.standing != CaseStatus::Passed);
     let wanted: Vec<&Cell> = wanted.collect();
     let shown = &wanted[..wanted.len().min(limit)];
     // A longer name has a line of its own.
@@ -166,10 +166,10 @@ fn listed(
     let rate_room = rates.max().unwrap_or(0);
     for cell in shown {
         let (label, colour) = match cell.standing {
-            Standing::Missed => ("MISSED", BAD),
-            Standing::Inconclusive => ("INCONCL", DOUBTFUL),
-            Standing::Flaky => ("FLAKY", DOUBTFUL),
-            Standing::Passed => ("PASSED", GOOD),
+            CaseStatus::Missed => ("MISSED", BAD),
+            CaseStatus::Inconclusive => ("INCONCL", DOUBTFUL),
+            CaseStatus::Flaky => ("FLAKY", DOUBTFUL),
+            CaseStatus::Passed => ("PASSED", GOOD),
         };
         let mut columns = vec![(cell.rate(), rate_room)];
         if style.width >= WITH_STRIPS {
@@ -191,13 +191,13 @@ fn listed(
 
 /// How many cases are fine.
 fn met(sheet: &mut Sheet, cells: &[Cell<'_>]) {
-    let count = |wanted: &[Standing]| {
+    let count = |wanted: &[CaseStatus]| {
         let found = cells.iter().filter(|cell| wanted.contains(&cell.standing));
         found.count() as u64
     };
     let (met, flaky) = (
-        count(&[Standing::Passed, Standing::Flaky]),
-        count(&[Standing::Flaky]),
+        count(&[CaseStatus::Passed, CaseStatus::Flaky]),
+        count(&[CaseStatus::Flaky]),
     );
     let of = cells.len() as u64;
     let pairs = if cells.iter().any(|cell| cell.agent.is_some()) {
@@ -259,7 +259,7 @@ fn trials(sheet: &mut Sheet, summary: &Summary) {
 fn stable(sheet: &mut Sheet, cells: &[Cell<'_>]) {
     let clean = cells
         .iter()
-        .filter(|cell| cell.standing == Standing::Passed);
+        .filter(|cell| cell.standing == CaseStatus::Passed);
     let passes: Vec<u32> = clean.map(|cell| cell.counts.passed).collect();
     let Some(fewest) = passes.iter().min() else {
         return;

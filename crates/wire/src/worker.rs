@@ -100,9 +100,9 @@ mod tests {
     }
 
     /// Its value waits for another task while it is dropped.
-    struct Waiting(mpsc::Receiver<()>);
+    struct WaitingDrop(mpsc::Receiver<()>);
 
-    impl Drop for Waiting {
+    impl Drop for WaitingDrop {
         fn drop(&mut self) {
             self.0.recv_timeout(Duration::from_mins(1)).unwrap();
         }
@@ -115,7 +115,7 @@ mod tests {
             .build()
             .expect("a runtime");
         let (tell, told) = mpsc::channel();
-        let large = Large::new(Waiting(told), LARGE);
+        let large = Large::new(WaitingDrop(told), LARGE);
         let working = runtime.spawn(async move {
             tokio::spawn(async move { tell.send(()) });
             drop(large);

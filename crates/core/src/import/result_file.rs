@@ -237,7 +237,7 @@ pub(super) fn read(
     let has_mark = file.read_exact(&mut mark).is_ok() && mark == *b"\xef\xbb\xbf";
     let start = if has_mark { 3 } else { 0 };
     file.seek(SeekFrom::Start(start)).map_err(io)?;
-    let mut reading = Reading {
+    let mut reading = EntryReader {
         each,
         number: 0,
         failed: None,
@@ -257,14 +257,14 @@ pub(super) fn read(
 }
 
 /// What is passed on, and the error that ended it.
-struct Reading<F> {
+struct EntryReader<F> {
     each: F,
     number: usize,
     failed: Option<ImportError>,
 }
 
 /// The whole document.
-struct TopLevel<'a, F>(&'a mut Reading<F>);
+struct TopLevel<'a, F>(&'a mut EntryReader<F>);
 
 impl<'de, F> DeserializeSeed<'de> for TopLevel<'_, F>
 where
@@ -316,7 +316,7 @@ where
 }
 
 /// The entries, one at a time.
-struct Entries<'a, F>(&'a mut Reading<F>);
+struct Entries<'a, F>(&'a mut EntryReader<F>);
 
 impl<'de, F> DeserializeSeed<'de> for Entries<'_, F>
 where

@@ -13,13 +13,13 @@ const NEW: &str = include_str!("../../tests/results/mcpchecker-shop-out.json");
 const OLD: &str = include_str!("../../tests/results/gevals-shop-out.json");
 
 /// An imported file.
-struct Imported {
+struct ImportedRun {
     _folder: tempfile::TempDir,
     run: RunReader,
     summary: Summary,
 }
 
-fn try_import(name: &str, text: &str) -> Result<Imported, ImportError> {
+fn try_import(name: &str, text: &str) -> Result<ImportedRun, ImportError> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
     fs::write(&file, text).unwrap();
@@ -27,14 +27,14 @@ fn try_import(name: &str, text: &str) -> Result<Imported, ImportError> {
     import(&file, &path, Redactor::default())?;
     let run = RunReader::open(&path).unwrap();
     let summary = Summary::checked(&run).unwrap();
-    Ok(Imported {
+    Ok(ImportedRun {
         _folder: folder,
         run,
         summary,
     })
 }
 
-impl Imported {
+impl ImportedRun {
     fn new(text: &str) -> Self {
         try_import("mcpchecker-shop-out.json", text).unwrap()
     }
@@ -79,7 +79,7 @@ fn passing() -> Value {
 
 #[test]
 fn both_forms_have_the_outcomes_that_the_file_gives() {
-    let new = Imported::new(NEW);
+    let new = ImportedRun::new(NEW);
     let text = |text: &str| Some(text.to_owned());
     let trial = |case: &str, repeat, outcome, reason| (case.to_owned(), repeat, outcome, reason);
     let timeout = text("task exceeded timeout of 5m0s");
@@ -110,7 +110,7 @@ fn both_forms_have_the_outcomes_that_the_file_gives() {
     assert_eq!(new.summary.ended.as_ref().map(|ended| ended.exit), Some(1));
 
     // The older form has no numbers of runs: entries of a task are numbered in order.
-    let old = Imported::new(OLD);
+    let old = ImportedRun::new(OLD);
     let outcomes: Vec<_> = old.trials().into_iter().map(|t| (t.0, t.1, t.2)).collect();
     let expected = [
         ("buy-lamp".to_owned(), 1, Some(Outcome::Passed)),
@@ -124,7 +124,7 @@ fn both_forms_have_the_outcomes_that_the_file_gives() {
 
 #[test]
 fn calls_are_requests_and_responses_in_the_order_of_their_times() {
-    let imported = Imported::new(NEW);
+    let imported = ImportedRun::new(NEW);
     let folded = imported.folded("buy-lamp", 1);
     let calls = &folded.transcript.calls;
     let names: Vec<(&str, &str)> = calls
@@ -171,7 +171,7 @@ fn calls_are_requests_and_responses_in_the_order_of_their_times() {
 
 #[test]
 fn a_result_that_the_file_lacks_is_unread_and_not_empty() {
-    let imported = Imported::new(NEW);
+    let imported = ImportedRun::new(NEW);
     let folded = imported.folded("read-terms", 1);
     let answers: Vec<&CallOutcome> = folded.transcript.calls.iter().map(|c| &c.answer).collect();
     let unread = CallOutcome::Result(Payload::Cut { bytes: 0 });
@@ -185,7 +185,7 @@ fn a_result_that_the_file_lacks_is_unread_and_not_empty() {
 
 #[test]
 fn credentials_in_headers_are_not_imported() {
-    let imported = Imported::new(NEW);
+    let imported = ImportedRun::new(NEW);
     for entry in walkdir::WalkDir::new(imported.run.folder()) {
         let entry = entry.unwrap();
         if entry.file_type().is_file() {
@@ -202,7 +202,7 @@ fn credentials_in_headers_are_not_imported() {
 
 #[test]
 fn checks_are_those_of_the_file() {
-    let imported = Imported::new(NEW);
+    let imported = ImportedRun::new(NEW);
     let checks = |case, repeat| -> Vec<(String, Verdict)> {
         let checks = imported.folded(case, repeat).work.checks;
         checks.into_iter().map(|c| (c.check, c.verdict)).collect()
@@ -237,7 +237,7 @@ fn checks_are_those_of_the_file() {
 fn ends(change: impl FnOnce(&mut Value), outcome: Outcome, blame: Option<Blame>) {
     let mut entry = passing();
     change(&mut entry);
-    let imported = Imported::of(&json!([entry]));
+    let imported = ImportedRun::of(&json!([entry]));
     let (_, _, trial) = imported.summary.trials().next().unwrap();
     let result = trial.result.as_ref().unwrap();
     assert_eq!((result.outcome, result.blame), (outcome, blame), "{entry}");
@@ -313,7 +313,7 @@ fn a_trial_that_proctor_did_not_run_has_no_result() {
     let mut entry = passing();
     entry["taskPassed"] = json!(false);
     entry["proctor"] = json!({ "outcome": "not-run", "agent": "codex" });
-    let imported = Imported::of(&json!([passing(), entry]));
+    let imported = ImportedRun::of(&json!([passing(), entry]));
     let outcomes: Vec<_> = imported
         .summary
         .trials()
@@ -334,7 +334,7 @@ fn no_entry_is_lost() {
     for at in 0..3 {
         let mut entries = vec![passing(), passing()];
         entries.insert(at, failing.clone());
-        let imported = Imported::of(&json!({ "results": entries }));
+        let imported = ImportedRun::of(&json!({ "results": entries }));
         let counts = imported.summary.counts();
         assert_eq!((counts.passed, counts.failed, counts.total()), (2, 1, 3));
         assert_eq!(Gate::of(&imported.summary).exit(), 1);
@@ -344,7 +344,7 @@ fn no_entry_is_lost() {
     other["taskPath"] = json!("/other.yaml");
     let mut by_codex = failing;
     by_codex["proctor"] = json!({ "agent": "codex" });
-    let imported = Imported::of(&json!([passing(), other, by_codex]));
+    let imported = ImportedRun::of(&json!([passing(), other, by_codex]));
     let counts = imported.summary.counts();
     assert_eq!((counts.passed, counts.failed, counts.not_run), (1, 2, 1));
 }

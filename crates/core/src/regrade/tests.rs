@@ -8,7 +8,7 @@ use crate::event::{CaseParts, PlannedCase, PlannedLimits, StepPart};
 use crate::suite::step::{Judgement, ScriptSource, ScriptStep};
 use crate::suite::template::Template;
 
-use self::live::{Ending, LiveTrial, Recorded};
+use self::live::{LiveEnd, LiveTrial, RecordedRun};
 use super::*;
 
 fn script(id: &str) -> Step {
@@ -56,7 +56,7 @@ fn trial(assertions: Vec<Check>, verify: Vec<Step>) -> LiveTrial {
         assertions,
         verdicts: verify.iter().map(|_| Verdict::Pass).collect(),
         verify,
-        ending: Ending::Graded,
+        ending: LiveEnd::Graded,
     }
 }
 
@@ -115,7 +115,7 @@ fn outcome(regraded: &(Vec<CheckGrade>, TrialEnded, Basis)) -> (Outcome, &str) {
 
 #[test]
 fn other_assertions_change_the_outcome_of_a_recorded_trial() {
-    let recorded = Recorded::of(&trial(vec![Check::ToolsUsed(vec![tool("b")])], Vec::new()));
+    let recorded = RecordedRun::of(&trial(vec![Check::ToolsUsed(vec![tool("b")])], Vec::new()));
     assert_eq!(
         recorded.trial.ended.as_ref().unwrap().outcome,
         Outcome::Failed
@@ -137,7 +137,7 @@ fn other_assertions_change_the_outcome_of_a_recorded_trial() {
 #[test]
 fn a_step_that_is_new_changed_or_after_a_changed_one_is_inconclusive() {
     let verify = vec![script("v0"), script("v1")];
-    let recorded = Recorded::of(&trial(vec![Check::MinToolCalls(1)], verify.clone()));
+    let recorded = RecordedRun::of(&trial(vec![Check::MinToolCalls(1)], verify.clone()));
     assert_eq!(
         recorded.trial.ended.as_ref().unwrap().outcome,
         Outcome::Passed
@@ -185,7 +185,7 @@ fn a_step_that_never_ran_is_inconclusive() {
     let verify = vec![script("v0"), script("v1")];
     let mut live = trial(Vec::new(), verify.clone());
     live.verdicts[0] = Verdict::fail("exit 1");
-    let recorded = Recorded::of(&live);
+    let recorded = RecordedRun::of(&live);
     let then = [("v0", "x"), ("v1", "y")];
     // The failed step is removed: the one after it has no result.
     let regraded = recorded.regraded(&[], &verify[1..], &steps(&then, &then[1..]));
@@ -202,7 +202,7 @@ fn a_step_that_never_ran_is_inconclusive() {
 fn a_judge_that_was_not_asked_is_inconclusive_until_one_is() {
     let verify = vec![judge("j")];
     let live = trial(vec![Check::ToolsUsed(vec![tool("b")])], verify.clone());
-    let recorded = Recorded::of(&live);
+    let recorded = RecordedRun::of(&live);
     assert_eq!(recorded.trial.folded.work.checks.len(), 1);
     let same = steps(&[("j", "x")], &[("j", "x")]);
     let now = [Check::ToolsUsed(vec![tool("a")])];
@@ -227,7 +227,7 @@ fn a_judge_that_was_not_asked_is_inconclusive_until_one_is() {
 
 #[test]
 fn another_prompt_or_setup_is_another_task() {
-    let recorded = Recorded::of(&trial(vec![Check::MinToolCalls(1)], Vec::new()));
+    let recorded = RecordedRun::of(&trial(vec![Check::MinToolCalls(1)], Vec::new()));
     for (now, reason) in [
         (parts("q", "s", &[]), "the prompt changed since the run"),
         (parts("p", "t", &[]), "the setup changed since the run"),
@@ -244,12 +244,12 @@ fn another_prompt_or_setup_is_another_task() {
 fn what_checks_did_not_decide_stays() {
     let passing = vec![Check::MinToolCalls(1)];
     for (ending, expected) in [
-        (Ending::TimedOut, Outcome::TimedOut),
-        (Ending::Cancelled, Outcome::Cancelled),
-        (Ending::CleanupFailed, Outcome::Errored),
-        (Ending::BeforeChecks, Outcome::Failed),
+        (LiveEnd::TimedOut, Outcome::TimedOut),
+        (LiveEnd::Cancelled, Outcome::Cancelled),
+        (LiveEnd::CleanupFailed, Outcome::Errored),
+        (LiveEnd::BeforeChecks, Outcome::Failed),
     ] {
-        let recorded = Recorded::of(&LiveTrial {
+        let recorded = RecordedRun::of(&LiveTrial {
             ending,
             ..trial(passing.clone(), Vec::new())
         });
@@ -263,8 +263,8 @@ fn what_checks_did_not_decide_stays() {
 fn a_judge_without_a_reply_can_be_asked_again() {
     let verify = vec![judge("j")];
     let passing = vec![Check::MinToolCalls(1)];
-    let recorded = Recorded::of(&LiveTrial {
-        ending: Ending::JudgeLost,
+    let recorded = RecordedRun::of(&LiveTrial {
+        ending: LiveEnd::JudgeLost,
         ..trial(passing.clone(), verify.clone())
     });
     let regraded = recorded.regraded(&passing, &verify, &same_with(&verify));
@@ -283,7 +283,7 @@ fn same_with(verify: &[Step]) -> CaseComparison {
 fn an_incomplete_record_proves_nothing() {
     let passing = [Check::MinToolCalls(1)];
     let live = trial(passing.to_vec(), Vec::new());
-    let recorded = Recorded::of(&live);
+    let recorded = RecordedRun::of(&live);
     let text = recorded.text();
     let lines: Vec<&str> = text.lines().collect();
     let check = |text: String, reason: &str| {
@@ -307,7 +307,7 @@ fn an_incomplete_record_proves_nothing() {
 
 #[test]
 fn changes_name_the_checks_that_changed() {
-    let recorded = Recorded::of(&trial(
+    let recorded = RecordedRun::of(&trial(
         vec![Check::ToolsUsed(vec![tool("b")]), Check::MinToolCalls(1)],
         Vec::new(),
     ));

@@ -17,14 +17,14 @@ const RULES: &str = r"
 ";
 
 /// A watching process, whose output is read while it runs.
-struct Watching {
+struct WatchSession {
     child: Child,
     mark: String,
     stdout: Arc<Mutex<String>>,
     stderr: Arc<Mutex<String>>,
 }
 
-impl Watching {
+impl WatchSession {
     fn start(suite: &SuiteFixture) -> Self {
         let mark = format!("{}-{}", std::process::id(), suite.folder().display());
         let mut child = Command::new(proctor_e2e::proctor())
@@ -102,7 +102,7 @@ fn suite() -> SuiteFixture {
 #[test]
 fn a_change_of_a_file_runs_the_suite_again_until_it_is_interrupted() {
     let suite = suite();
-    let watching = Watching::start(&suite);
+    let watching = WatchSession::start(&suite);
     watching.wait_for("exit code 1; watching", 1);
     // Several writes at once are one change.
     suite.eval(&json!({}), &json!({}));
@@ -129,7 +129,7 @@ fn a_change_of_a_file_runs_the_suite_again_until_it_is_interrupted() {
 fn an_interrupted_run_ends_the_watching_too() {
     let suite = suite();
     // The second run hangs in its setup, which a signal of the first run's handler must not kill.
-    let watching = Watching::start(&suite);
+    let watching = WatchSession::start(&suite);
     watching.wait_for("exit code 1; watching", 1);
     suite.task(
         "bad",

@@ -12,7 +12,7 @@ use crate::words;
 
 /// How a case stands, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Standing {
+pub(super) enum CaseStatus {
     Missed,
     Inconclusive,
     /// It meets its pass rule although trials failed.
@@ -28,7 +28,7 @@ pub(super) struct Cell<'a> {
     pub(super) trials: &'a AgentTrials,
     /// The agent's short name, if the run has several.
     pub(super) agent: Option<&'a str>,
-    pub(super) standing: Standing,
+    pub(super) standing: CaseStatus,
     pub(super) counts: TrialCounts,
 }
 
@@ -43,10 +43,10 @@ pub(super) fn worst_first(summary: &Summary) -> Vec<Cell<'_>> {
             trials,
             agent: planned.filter(|_| agents.len() > 1).map(short_name),
             standing: match verdict {
-                CaseVerdict::Missed => Standing::Missed,
-                CaseVerdict::Open => Standing::Inconclusive,
-                CaseVerdict::Met if is_flaky(trials, verdict) => Standing::Flaky,
-                CaseVerdict::Met => Standing::Passed,
+                CaseVerdict::Missed => CaseStatus::Missed,
+                CaseVerdict::Open => CaseStatus::Inconclusive,
+                CaseVerdict::Met if is_flaky(trials, verdict) => CaseStatus::Flaky,
+                CaseVerdict::Met => CaseStatus::Passed,
             },
             counts: trials.standing(),
         }
@@ -63,7 +63,7 @@ pub(super) fn worst_first(summary: &Summary) -> Vec<Cell<'_>> {
 impl Cell<'_> {
     /// Whether it needs attention.
     pub(super) fn is_listed(&self) -> bool {
-        self.standing != Standing::Passed
+        self.standing != CaseStatus::Passed
     }
 
     /// The name, as `result view` takes it.
@@ -95,9 +95,9 @@ impl Cell<'_> {
         let rule = PassThreshold::of(self.case.case.pass);
         let mut parts = Vec::new();
         match self.standing {
-            Standing::Missed | Standing::Passed => {}
-            Standing::Flaky => parts.push(format!("meets its pass rule ({rule})")),
-            Standing::Inconclusive => {
+            CaseStatus::Missed | CaseStatus::Passed => {}
+            CaseStatus::Flaky => parts.push(format!("meets its pass rule ({rule})")),
+            CaseStatus::Inconclusive => {
                 parts.push(format!(
                     "{}; the pass rule ({rule}) can still be met",
                     self.open()

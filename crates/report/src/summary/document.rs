@@ -8,7 +8,7 @@ use proctor_core::statistics::{Rate, failures_allowed};
 use proctor_core::summary::{AgentSummary, Summary};
 use serde_json::{Value, json};
 
-use super::cells::{Cell, Standing, worst_first};
+use super::cells::{CaseStatus, Cell, worst_first};
 use super::{RunSummary, strip};
 use crate::{coverage, words};
 
@@ -84,9 +84,9 @@ fn rate(rate: &Rate) -> Value {
 fn case(cell: &Cell<'_>) -> Value {
     let planned = &cell.case.case;
     let verdict = match cell.standing {
-        Standing::Missed => Answer::Missed,
-        Standing::Inconclusive => Answer::Inconclusive,
-        Standing::Flaky | Standing::Passed => Answer::Met,
+        CaseStatus::Missed => Answer::Missed,
+        CaseStatus::Inconclusive => Answer::Inconclusive,
+        CaseStatus::Flaky | CaseStatus::Passed => Answer::Met,
     };
     json!({
         "case": planned.id,
@@ -94,7 +94,7 @@ fn case(cell: &Cell<'_>) -> Value {
         "agent": cell.trials.agent,
         "pass": planned.pass.map(|(passed, of)| format!("{passed}/{of}")),
         "verdict": verdict,
-        "flaky": cell.standing == Standing::Flaky,
+        "flaky": cell.standing == CaseStatus::Flaky,
         "passed": cell.counts.passed,
         "notPassed": cell.counts.not_passed,
         "noVerdict": cell.counts.open,
@@ -107,7 +107,7 @@ fn case(cell: &Cell<'_>) -> Value {
 fn stable(cells: &[Cell<'_>]) -> Value {
     let clean = cells
         .iter()
-        .filter(|cell| cell.standing == Standing::Passed);
+        .filter(|cell| cell.standing == CaseStatus::Passed);
     let passes: Vec<u32> = clean.map(|cell| cell.counts.passed).collect();
     match passes.iter().min() {
         Some(fewest) => json!({

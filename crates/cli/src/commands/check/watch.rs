@@ -34,7 +34,7 @@ const SKIPPED: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];
 /// Runs the suite, then again after each change, until Ctrl-C.
 pub(super) fn run(args: &CheckArgs, file: &Path) -> anyhow::Result<Exit> {
     let stops = listen()?;
-    let watched = Watched::new(args, file);
+    let watched = WatchedFiles::new(args, file);
     let mut seen = watched.look();
     loop {
         let exit = match run_once(args) {
@@ -84,7 +84,7 @@ fn shown(path: &Path) -> String {
 
 /// Waits until files have changed and then stayed the same for one interval; `None` if Ctrl-C came first.
 fn wait(
-    watched: &Watched,
+    watched: &WatchedFiles,
     seen: &Snapshot,
     stops: &Receiver<()>,
 ) -> Option<(Vec<PathBuf>, Snapshot)> {
@@ -128,7 +128,7 @@ fn listen() -> anyhow::Result<Receiver<()>> {
 }
 
 /// The files and folders of a suite.
-struct Watched {
+struct WatchedFiles {
     /// Files that the command line names.
     named: Vec<PathBuf>,
     /// The folder of the eval file.
@@ -150,7 +150,7 @@ struct FileStamp {
     is_of_suite: bool,
 }
 
-impl Watched {
+impl WatchedFiles {
     fn new(args: &CheckArgs, file: &Path) -> Self {
         let models = [&args.model, &args.judge].into_iter().flatten();
         let models = models.filter_map(|model| model.strip_prefix("scripted:"));

@@ -17,13 +17,13 @@ use crate::verdict::Verdict;
 
 /// A written run: for each case its pass rule, and one letter per trial: `p`ass, `f`ail, `t`imeout,
 /// `e`rror, `c`ancelled, `-` not run.
-struct Written {
+struct WrittenRun {
     _folder: tempfile::TempDir,
     run: RunReader,
     summary: Summary,
 }
 
-fn written(cases: &[(Option<(u32, u32)>, &str)], gates: Option<PlannedGates>) -> Written {
+fn written(cases: &[(Option<(u32, u32)>, &str)], gates: Option<PlannedGates>) -> WrittenRun {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let started = RunStarted {
@@ -85,7 +85,7 @@ fn written(cases: &[(Option<(u32, u32)>, &str)], gates: Option<PlannedGates>) ->
     run.end(9, RunEnded::default()).unwrap();
     let run = RunReader::open(&path).unwrap();
     let summary = Summary::checked(&run).unwrap();
-    Written {
+    WrittenRun {
         _folder: folder,
         run,
         summary,

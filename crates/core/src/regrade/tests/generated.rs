@@ -73,12 +73,12 @@ fn any_trial() -> impl Strategy<Value = LiveTrial> {
         1 => Just(Verdict::unknown("timed out")),
     ];
     let ending = prop_oneof![
-        8 => Just(Ending::Graded),
-        1 => Just(Ending::BeforeChecks),
-        1 => Just(Ending::TimedOut),
-        1 => Just(Ending::Cancelled),
-        1 => Just(Ending::CleanupFailed),
-        1 => Just(Ending::JudgeLost),
+        8 => Just(LiveEnd::Graded),
+        1 => Just(LiveEnd::BeforeChecks),
+        1 => Just(LiveEnd::TimedOut),
+        1 => Just(LiveEnd::Cancelled),
+        1 => Just(LiveEnd::CleanupFailed),
+        1 => Just(LiveEnd::JudgeLost),
     ];
     (
         vec(call, 0..5),

@@ -27,7 +27,7 @@ pub(super) struct LiveTrial {
     pub(super) verify: Vec<Step>,
     /// The verdict of each verify step, if it is reached.
     pub(super) verdicts: Vec<Verdict>,
-    pub(super) ending: Ending,
+    pub(super) ending: LiveEnd,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) enum Answer {
 
 /// What decides the trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum LiveEnd {
     Graded,
     /// The agent gave up before anything was graded.
     BeforeChecks,
@@ -56,12 +56,12 @@ pub(super) enum Ending {
 }
 
 /// A recorded trial in its own run.
-pub(super) struct Recorded {
+pub(super) struct RecordedRun {
     folder: TempDir,
     pub(super) trial: RecordedTrial,
 }
 
-impl Recorded {
+impl RecordedRun {
     pub(super) fn of(live: &LiveTrial) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let run = create(folder.path());
@@ -205,7 +205,7 @@ pub(super) fn write(run: &RunWriter, name: &str, live: &LiveTrial) {
         reason: Some(reason.to_owned()),
         blame,
     };
-    if live.ending == Ending::BeforeChecks {
+    if live.ending == LiveEnd::BeforeChecks {
         let gave_up = ended(Outcome::Failed, Some(Blame::Agent), "gave up");
         trial.end(9, gave_up).unwrap();
         return;
@@ -216,12 +216,12 @@ pub(super) fn write(run: &RunWriter, name: &str, live: &LiveTrial) {
     connect(&mut trial, 2, Actor::Step);
     call(&mut trial, 2, 0, "cleanup", 0, Answer::Result);
     match live.ending {
-        Ending::TimedOut => end = ended(Outcome::TimedOut, None, "timed out"),
-        Ending::Cancelled => end = ended(Outcome::Cancelled, None, "interrupted"),
-        Ending::CleanupFailed if end.outcome == Outcome::Passed => {
+        LiveEnd::TimedOut => end = ended(Outcome::TimedOut, None, "timed out"),
+        LiveEnd::Cancelled => end = ended(Outcome::Cancelled, None, "interrupted"),
+        LiveEnd::CleanupFailed if end.outcome == Outcome::Passed => {
             end = ended(Outcome::Errored, Some(Blame::Suite), "cleanup step failed");
         }
-        Ending::Graded | Ending::BeforeChecks | Ending::CleanupFailed | Ending::JudgeLost => {}
+        LiveEnd::Graded | LiveEnd::BeforeChecks | LiveEnd::CleanupFailed | LiveEnd::JudgeLost => {}
     }
     trial.end(9, end).unwrap();
 }
@@ -246,7 +246,7 @@ fn grade(
         let graded = match grading.next_check() {
             NextCheck::Shipped => panic!("not a shipped eval"),
             NextCheck::Assertion => grading.evaluate().unwrap(),
-            NextCheck::Step(_) if live.ending == Ending::TimedOut => {
+            NextCheck::Step(_) if live.ending == LiveEnd::TimedOut => {
                 return grading_stopped();
             }
             NextCheck::Step(step) => {
@@ -260,7 +260,7 @@ fn grade(
                 };
                 grading.step(step, grade)
             }
-            NextCheck::Judge(_) if live.ending == Ending::JudgeLost => {
+            NextCheck::Judge(_) if live.ending == LiveEnd::JudgeLost => {
                 return TrialEnded {
                     outcome: Outcome::Errored,
                     reason: Some("the judge: 503 (5 attempts)".to_owned()),
