@@ -3,12 +3,14 @@
 mod compare;
 mod conversation;
 mod csv;
+mod html;
 mod json;
 mod junit;
 mod markdown;
 mod mcpchecker;
 mod otlp;
 mod outside;
+mod page;
 mod sample;
 mod schema;
 mod summary;
