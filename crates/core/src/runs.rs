@@ -133,6 +133,16 @@ pub fn list(runs: &Path) -> Result<Vec<RunEntry>, RunNameError> {
     Ok(found)
 }
 
+/// Whether a folder holds runs, and is not a run itself.
+pub fn is_store(folder: &Path) -> bool {
+    let is_run = |folder: &Path| folder.join(crate::record::RUN).is_file();
+    if is_run(folder) {
+        return false;
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| is_run(&entry.path()))
+}
+
 /// When the run started, as text that sorts: all times are UTC.
 fn started(entry: &RunEntry) -> Option<&str> {
     let run = entry.run.as_ref().ok()?;
