@@ -20,6 +20,7 @@ pub mod junit;
 pub mod markdown;
 pub mod mcpchecker;
 pub mod otlp;
+pub mod page;
 pub mod regrade;
 mod sentences;
 pub mod sheet;

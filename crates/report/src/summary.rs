@@ -3,7 +3,7 @@
 //! Its main type is [`RunSummary`]. It needs only the index of a run, so it is quick for any number of trials. The text
 //! is for people, [`document`] for scripts.
 
-mod cells;
+pub(crate) mod cells;
 mod document;
 mod strip;
 
@@ -101,7 +101,7 @@ fn header(sheet: &mut Sheet, summary: &Summary) {
 }
 
 /// `40 cases × 5 trials`, or the total if cases have different numbers of trials.
-fn planned(summary: &Summary) -> String {
+pub(crate) fn planned(summary: &Summary) -> String {
     let cases = words::count(summary.cases.len() as u64, "case");
     let runs: Vec<u32> = summary.cases.iter().map(|case| case.case.runs).collect();
     match runs.split_first() {
@@ -136,7 +136,7 @@ pub(crate) fn short_name(agent: &PlannedAgent) -> &str {
 }
 
 /// The start of a run: `15 Nov 2026 13:36 UTC`.
-fn started(text: &str) -> String {
+pub(crate) fn started(text: &str) -> String {
     match text.parse::<jiff::Timestamp>() {
         Ok(time) => time.strftime("%-d %b %Y %H:%M UTC").to_string(),
         Err(_) => text.to_owned(),

@@ -9,6 +9,7 @@ mod markdown;
 mod mcpchecker;
 mod otlp;
 mod outside;
+mod page;
 mod sample;
 mod schema;
 mod summary;
