@@ -22,7 +22,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::json;
 
-pub use self::lines::{ChunkBody, ChunkSender, chunks};
+pub use self::lines::{Chunk, ChunkBody, ChunkSender, chunks};
 pub use self::request::SiteRequest;
 use crate::proxy::AccessToken;
 use crate::proxy::door::check_own;
@@ -58,12 +58,12 @@ const HEADERS: [(HeaderName, &str); 6] = [
 #[derive(Debug)]
 pub enum SiteResponse {
     Page {
-        html: Bytes,
+        html: Chunk,
         /// The value of `Content-Security-Policy`.
         policy: String,
     },
     /// One JSON document.
-    Json(Bytes),
+    Json(Chunk),
     /// Lines of JSON, as they come.
     Lines(ChunkBody),
     /// Bytes to save as a file.
@@ -217,11 +217,11 @@ fn admit<B>(request: &http::Request<B>, token: &AccessToken) -> Result<SiteReque
 fn respond(answer: SiteResponse) -> OutgoingResponse {
     match answer {
         SiteResponse::Page { html, policy } => {
-            let page = whole(StatusCode::OK, "text/html; charset=utf-8", html);
+            let page = whole(StatusCode::OK, "text/html; charset=utf-8", html.0);
             hardened(page, &policy)
         }
         SiteResponse::Json(body) => {
-            hardened(whole(StatusCode::OK, "application/json", body), NOTHING)
+            hardened(whole(StatusCode::OK, "application/json", body.0), NOTHING)
         }
         SiteResponse::Lines(body) => streamed(body, "application/x-ndjson"),
         SiteResponse::File(body) => {

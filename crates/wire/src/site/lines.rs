@@ -12,6 +12,32 @@ use tokio::sync::mpsc;
 
 use crate::web::ConnectionAbort;
 
+/// Bytes of a response. A copy is cheap.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Chunk(pub(super) Bytes);
+
+impl Chunk {
+    /// The bytes in parts of at most this size.
+    pub fn parts(mut self, size: usize) -> impl Iterator<Item = Self> {
+        std::iter::from_fn(move || {
+            let next = self.0.split_to(size.max(1).min(self.0.len()));
+            (!next.is_empty()).then_some(Self(next))
+        })
+    }
+}
+
+impl From<Vec<u8>> for Chunk {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<String> for Chunk {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
 /// How many chunks wait for the client.
 const WAITING: usize = 4;
 
@@ -31,18 +57,8 @@ pub fn chunks() -> (ChunkSender, ChunkBody) {
 
 impl ChunkSender {
     /// Waits until there is room. Returns `false` if the client is gone.
-    pub async fn send(&self, chunk: impl Into<Bytes>) -> bool {
-        self.0.send(Ok(chunk.into())).await.is_ok()
-    }
-
-    /// Like [`ChunkSender::send`], for a thread outside the runtime.
-    pub fn send_blocking(&self, chunk: impl Into<Bytes>) -> bool {
-        self.0.blocking_send(Ok(chunk.into())).is_ok()
-    }
-
-    /// Ends the connection, so that the client does not take the body for complete.
-    pub fn abort_blocking(self, reason: String) {
-        let _ = self.0.blocking_send(Err(ConnectionAbort(reason)));
+    pub async fn send(&self, chunk: impl Into<Chunk>) -> bool {
+        self.0.send(Ok(chunk.into().0)).await.is_ok()
     }
 
     /// Waits until the client is gone.

@@ -6,7 +6,7 @@ async fn site() -> Site {
     Site::start(0, async |request: SiteRequest| {
         match request.path.first().map(String::as_str) {
             None => SiteResponse::Page {
-                html: Bytes::from_static(b"<!doctype html>"),
+                html: Chunk::from("<!doctype html>".to_owned()),
                 policy: "default-src 'none'".to_owned(),
             },
             Some("lines") => {
@@ -19,7 +19,7 @@ async fn site() -> Site {
                 SiteResponse::Lines(body)
             }
             Some("odd") => SiteResponse::Page {
-                html: Bytes::new(),
+                html: Chunk::default(),
                 policy: "a\nb".to_owned(),
             },
             Some(_) => SiteResponse::Error(SiteError::not_found("no `x`")),
@@ -124,4 +124,17 @@ async fn lines_arrive_as_they_come_and_the_body_ends_with_its_sender() {
     let site = site().await;
     let (status, text) = answer(with_token(&site, "/lines")).await;
     assert_eq!((status, text.lines().count()), (200, 10));
+}
+
+#[test]
+fn a_chunk_is_divided_into_parts() {
+    let parts = |text: &str, size| -> Vec<Vec<u8>> {
+        let chunk = Chunk::from(text.to_owned());
+        chunk.parts(size).map(|part| part.0.to_vec()).collect()
+    };
+    assert_eq!(
+        parts("abcde", 2),
+        [b"ab".to_vec(), b"cd".to_vec(), b"e".to_vec()]
+    );
+    assert_eq!(parts("", 2), Vec::<Vec<u8>>::new());
 }
