@@ -169,6 +169,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
+    /// Also write the result as one HTML file, to open in a browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
     /// Show each phase and call as it happens
     #[arg(short, long)]
     pub(crate) verbose: bool,

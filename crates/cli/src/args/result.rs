@@ -1,6 +1,7 @@
 //! The arguments of `proctor result`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -298,7 +299,7 @@ pub(crate) struct ExportArgs {
     pub(crate) force: bool,
 }
 
-/// Convert a run for other programs: CI servers, spreadsheets, notebooks, tracing, mcpchecker.
+/// Convert a run for other programs: browsers, CI servers, spreadsheets, notebooks, tracing, mcpchecker.
 ///
 /// `csv` is three tables: trials, calls and checks. `--out` names a folder for all of them, `--table` selects
 /// one. `otlp` is OpenTelemetry traces as JSON, one trial per line. `mcpchecker` is its result file, which
@@ -306,6 +307,7 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor result convert latest --to junit --out results.xml
+  proctor result convert latest --to html --out report.html
   proctor result convert latest --to csv --out tables
   proctor result convert latest --to csv --table calls | head
   proctor result convert latest --to mcpchecker --out mcpchecker-my-suite-out.json
@@ -334,6 +336,36 @@ pub(crate) struct ConvertArgs {
     /// The agent of `--to mcpchecker`, if the run has several
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+
+    /// Maximum size of `--to html`, such as 25MB (the default): details of passed trials are left out first
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_size: Option<ByteSize>,
+}
+
+/// A number of bytes, such as `25MB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ByteSize(pub(crate) u64);
+
+impl FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let end = text.find(|c: char| !c.is_ascii_digit());
+        let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+        let factor = match unit.trim() {
+            "" | "B" => Some(1),
+            "kB" | "KB" => Some(1_000),
+            "MB" => Some(1_000_000),
+            "GB" => Some(1_000_000_000),
+            _ => None,
+        };
+        let bytes = number.parse::<u64>().ok().zip(factor);
+        let bytes = bytes.and_then(|(number, factor)| number.checked_mul(factor));
+        let bytes = bytes.filter(|bytes| *bytes > 0);
+        bytes
+            .map(Self)
+            .ok_or_else(|| "expected a size such as `500kB` or `25MB`".to_owned())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -350,6 +382,8 @@ pub(crate) enum ConvertFormat {
     Mcpchecker,
     /// OpenTelemetry traces
     Otlp,
+    /// One HTML file to open in a browser
+    Html,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

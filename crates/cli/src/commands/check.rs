@@ -136,7 +136,8 @@ pub(super) fn run_prepared(
     prepared: PreparedRun,
     host: &dyn Host,
 ) -> anyhow::Result<Exit> {
-    let targets = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref())?;
+    let (out, junit) = (flags.out.as_deref(), flags.junit.as_deref());
+    let targets = Targets::resolve(out, junit, flags.report.as_deref())?;
     let runtime = threads::many_workers(None)?;
     // Before the first byte is written: a file size limit must be an error, not end the process.
     let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;

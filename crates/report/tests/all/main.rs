@@ -3,6 +3,7 @@
 mod compare;
 mod conversation;
 mod csv;
+mod html;
 mod json;
 mod junit;
 mod markdown;
