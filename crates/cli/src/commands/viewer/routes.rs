@@ -15,6 +15,7 @@ use proctor_core::record::{RecordError, RunReader};
 use proctor_core::summary::Summary;
 use proctor_report::Report;
 use proctor_report::compare::{CompareReport, json as compare_json};
+use proctor_report::html;
 use proctor_report::page::TrialPage;
 use proctor_wire::site::{Chunk, SiteError, SiteRequest, SiteResponse, chunks};
 use serde_json::json;
@@ -292,9 +293,10 @@ impl TrialPlace {
 
 /// The page, which holds no data.
 fn page() -> SiteResponse {
+    let (html, policy) = html::served_page();
     SiteResponse::Page {
-        html: Chunk::from(String::new()),
-        policy: String::new(),
+        html: Chunk::from(html),
+        policy,
     }
 }
 
