@@ -9,6 +9,7 @@ mod gates;
 mod model;
 mod record;
 mod result;
+mod viewer;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,6 +37,7 @@ pub(crate) use self::result::{
     ConvertArgs, ConvertFormat, CoverageArgs, CsvTable, ExportArgs, FilterArgs, RegradeArgs,
     ReportFormat, ResultCommand, RunsArgs, ShowArgs, SummaryArgs, ViewArgs, ViewFormat,
 };
+pub(crate) use self::viewer::ViewerArgs;
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -80,6 +82,7 @@ pub(crate) enum Command {
     Agents(AgentsArgs),
     #[command(subcommand)]
     Result(ResultCommand),
+    View(ViewerArgs),
     #[command(subcommand)]
     Evals(Box<EvalsCommand>),
     #[command(subcommand)]

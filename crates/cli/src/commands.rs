@@ -21,6 +21,7 @@ mod target;
 pub(crate) mod tools;
 pub(crate) mod validate;
 pub(crate) mod view;
+pub(crate) mod viewer;
 
 use std::time::Duration;
 

@@ -22,6 +22,7 @@ pub mod gate;
 pub mod grades;
 pub mod grading;
 pub mod hint;
+pub mod history;
 pub mod import;
 pub mod index;
 pub mod json;

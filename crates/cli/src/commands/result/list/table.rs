@@ -3,11 +3,10 @@
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
+use proctor_core::history::{RunContent, RunResultRow, RunRow};
 use proctor_core::overview::Answer;
 use proctor_core::printable::printable;
 use unicode_width::UnicodeWidthStr;
-
-use super::{RunContent, RunResultRow, RunRow};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::BrightRed.on_default().bold();
