@@ -23,6 +23,7 @@ pub mod otlp;
 pub mod regrade;
 mod sentences;
 pub mod sheet;
+pub mod suites;
 pub mod summary;
 pub mod terminal;
 mod words;
