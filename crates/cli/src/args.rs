@@ -110,7 +110,7 @@ fn span(text: &str) -> Result<Duration, String> {
   proctor validate --strict suites/*.yaml
   proctor validate -o json eval.yaml | jq '.problems[].message'")]
 pub(crate) struct ValidateArgs {
-    /// Eval, task or agent files, or MCP configs
+    /// Eval, task or agent files, MCP configs, or `proctor.yaml`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
@@ -131,12 +131,18 @@ pub(crate) struct ValidateArgs {
   proctor list eval.yaml
   proctor list eval.yaml -l suite=basic,suite=smoke -r '^create-'
   proctor list eval.yaml -n 5 --task-timeout 2m -o json
+  proctor list eval.yaml -n 10 --cost
 
 Exit codes: 0 listed, 2 usage or configuration error, 4 nothing selected.")]
 pub(crate) struct ListArgs {
     /// Eval file of the suite
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+
+    /// Also estimate model calls, tokens, cost and time, from earlier runs of the same cases in
+    /// `.proctor/runs`
+    #[arg(long)]
+    pub(crate) cost: bool,
 
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
@@ -405,6 +411,8 @@ pub(crate) enum SchemaKind {
     Scripted,
     /// Evals files, for servers that ship evals
     Evals,
+    /// `proctor.yaml`, with the profiles of `proctor check`
+    Profiles,
 }
 
 /// Write a small example suite. Never overwrites a file.

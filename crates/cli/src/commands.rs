@@ -61,6 +61,11 @@ fn prepare_with(
     format: OutputFormat,
     preparing: impl Future<Output = Result<PreparedRun, EngineError>>,
 ) -> anyhow::Result<PreparedRun> {
+    until_stopped(preparing)?.map_err(|error| refused(host, format, error))
+}
+
+/// Prepares runs until Ctrl-C, which is the error.
+fn until_stopped<T>(preparing: impl Future<Output = T>) -> anyhow::Result<T> {
     let runtime = threads::one_worker()?;
     let prepared = runtime.block_on(async {
         let mut stops = StopSignals::listen().context("can't listen for signals")?;
@@ -71,11 +76,7 @@ fn prepare_with(
     });
     // Guards end the processes; the runtime waits for them while it shuts down.
     runtime.shutdown_timeout(Duration::from_secs(5));
-    match prepared? {
-        Some(Ok(prepared)) => Ok(prepared),
-        Some(Err(error)) => Err(refused(host, format, error)),
-        None => Err(ReportedExit(Exit::Interrupted).into()),
-    }
+    prepared?.ok_or_else(|| ReportedExit(Exit::Interrupted).into())
 }
 
 /// Shows why a run does not start.

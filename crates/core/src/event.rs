@@ -28,8 +28,8 @@ pub use self::context::SourceContext;
 pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};
 pub use self::planned::{
     CaseParts, CheckPlace, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
-    PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart,
-    Surface,
+    PlannedOptions, PlannedProfile, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval,
+    StepPart, Surface,
 };
 pub use self::unknown::UnknownEvent;
 pub use self::work::{
@@ -199,6 +199,10 @@ pub struct RunEnded {
     /// the run saw. Such a record decides nothing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub changed_trials: BTreeSet<String>,
+    /// The number of suites that ran together, if the regression that this run shows alone is none after
+    /// Holm's correction over them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_regression_over: Option<u32>,
 }
 
 /// The case, agent and number of a trial, which identify it.

@@ -24,6 +24,7 @@ pub mod assertion_file;
 mod digest;
 pub mod eval_file;
 pub(crate) mod files;
+pub mod find;
 pub mod gates_file;
 pub mod go_template;
 mod limits;

@@ -25,6 +25,7 @@ pub mod page;
 pub mod regrade;
 mod sentences;
 pub mod sheet;
+pub mod suites;
 pub mod summary;
 pub mod terminal;
 mod words;

@@ -4,7 +4,7 @@
 
 use proctor_core::event::PlannedAgent;
 use proctor_core::gate::{CaseVerdict, Gate};
-use proctor_core::summary::{AgentTrials, Summary};
+use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
 
 use crate::{Report, ReportPart, words};
 
@@ -26,6 +26,14 @@ pub(crate) fn trials_of(report: &Report<'_>) -> String {
 
 /// The pass rate: `6/11 trials passed (55%, 95% CI 28–79%)`.
 fn trials(summary: &Summary) -> String {
+    if summary.is_curtailed() {
+        let counts = summary.counts();
+        return format!(
+            "{} of {} trials passed, curtailed by `--stop-when-decided`: not a pass rate",
+            counts.passed,
+            counts.counted()
+        );
+    }
     match summary.rate(None) {
         Some(rate) => format!(
             "{}/{} trials passed ({})",
@@ -56,6 +64,9 @@ pub(crate) fn excluded(summary: &Summary) -> Option<String> {
         }
     }
     let apart = (!apart.is_empty()).then(|| apart.join(", "))?;
+    if summary.is_curtailed() {
+        return Some(apart);
+    }
     Some(format!("{apart}: excluded from the pass rate"))
 }
 
@@ -139,6 +150,13 @@ fn inconclusive(summary: &Summary) -> String {
         1 => "inconclusive: 1 trial has no verdict".to_owned(),
         count => format!("inconclusive: {count} trials have no verdict"),
     }
+}
+
+/// Whether the trials of a case that did not run could not change an answer (`--stop-when-decided`).
+pub(crate) fn is_decided(report: &Report<'_>, case: &CaseSummary, agent: &AgentTrials) -> bool {
+    let is_open = |gate: &Gate| matches!(gate, Gate::Open { .. });
+    let has_verdict = agent.verdict(&case.case) != CaseVerdict::Open;
+    report.summary.plan.stop_when_decided && (has_verdict || !is_open(report.gate))
 }
 
 /// Why the command has its exit code.

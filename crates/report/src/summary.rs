@@ -17,7 +17,7 @@ use proctor_core::event::PlannedAgent;
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::printable::is_hidden;
 use proctor_core::statistics::failures_allowed;
-use proctor_core::summary::{AgentTrials, Summary};
+use proctor_core::summary::{AgentTrials, Counts, Summary};
 
 pub use self::document::document;
 
@@ -218,6 +218,14 @@ fn met(sheet: &mut Sheet, cells: &[Cell<'_>]) {
 
 fn trials(sheet: &mut Sheet, summary: &Summary) {
     let counts = summary.counts();
+    let none = |counts: Counts| {
+        if summary.is_curtailed() {
+            let (passed, counted) = (counts.passed, counts.counted());
+            format!("{passed} of {counted} passed, curtailed: not a pass rate")
+        } else {
+            "no trial has a verdict".to_owned()
+        }
+    };
     let mut text = match summary.rate(None) {
         Some(rate) => format!(
             "{}/{} passed ({})",
@@ -225,7 +233,7 @@ fn trials(sheet: &mut Sheet, summary: &Summary) {
             words::thousands(u64::from(rate.tally.counted)),
             words::rate(&rate)
         ),
-        None => "no trial has a verdict".to_owned(),
+        None => none(counts),
     };
     for (count, word) in [
         (counts.timed_out, "timed out"),
@@ -249,7 +257,7 @@ fn trials(sheet: &mut Sheet, summary: &Summary) {
                 words::thousands(u64::from(rate.tally.counted)),
                 words::rate(rate)
             ),
-            None => "no trial has a verdict".to_owned(),
+            None => none(found.counts),
         };
         sheet.more(&format!("{}: {rate}", agent(planned, summary)));
     }

@@ -218,6 +218,11 @@ fn stopped(page: &mut Page, report: &Report<'_>) {
             let count = agent.trials.iter().filter(is_meant).count();
             let mut facts = Vec::from_iter(agent_fact(report, agent));
             facts.push(words::count(count as u64, "trial"));
+            if outcome.is_none() && sentences::is_decided(report, case, agent) {
+                facts.push("not needed: decided without".to_owned());
+                page.labelled("DECIDED", FAINT, &name(case), &facts.join(", "));
+                continue;
+            }
             page.labelled(label, DOUBTFUL, &name(case), &facts.join(", "));
         }
         rest(page, cells.len(), ERRORED);

@@ -89,6 +89,7 @@ fn describe(loaded: &LoadedFile) -> String {
         }
         LoadedFile::Case(case) => format!("task `{}`", printable(&case.name)),
         LoadedFile::Agent(agent) => format!("agent `{}`", printable(&agent.name)),
+        LoadedFile::Profiles(count) => counted(*count, "profile"),
         LoadedFile::Script(script) => format!("script, {}", counted(script.rules(), "rule")),
         LoadedFile::Servers(servers) => format!("MCP config, {}", counted(servers.len(), "server")),
     }

@@ -9,8 +9,8 @@ use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CaseTally, CheckEvaluated, CheckId, CheckPlace,
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
-    PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted, RunTally,
-    ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted, UnknownEvent,
+    PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted,
+    RunTally, ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted, UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -111,6 +111,7 @@ impl Redactor {
                 let trials = run.changed_trials.into_iter();
                 trials.map(|trial| self.owned(trial)).collect()
             },
+            ..run
         }
     }
 
@@ -239,10 +240,27 @@ impl Redactor {
                     .asked
                     .gates
                     .map(|gates| Box::new(self.gates(*gates))),
+                profile: planned
+                    .asked
+                    .profile
+                    .map(|profile| Box::new(self.profile(*profile))),
                 ..planned.asked
             },
             warnings: planned.warnings.into_iter().map(warning).collect(),
             ..planned
+        }
+    }
+
+    fn profile(&self, profile: PlannedProfile) -> PlannedProfile {
+        PlannedProfile {
+            name: self.owned(profile.name),
+            file: self.owned(profile.file),
+            values: profile
+                .values
+                .into_iter()
+                .map(|(key, value)| (self.owned(key), self.owned(value)))
+                .collect(),
+            overridden: self.list(profile.overridden),
         }
     }
 
@@ -258,6 +276,7 @@ impl Redactor {
                 agents: self.list(base.agents),
                 cases: base.cases.into_iter().map(case).collect(),
                 changed_trials: self.list(base.changed_trials),
+                ..base
             }),
             ..gates
         }

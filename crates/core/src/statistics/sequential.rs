@@ -93,6 +93,49 @@ pub fn confidence_sequence(passed: u32, not_passed: u32) -> Interval {
     }
 }
 
+/// An answer about a rate from complete rounds, valid however often one looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AnytimeAnswer {
+    pub decision: Decision,
+    /// The interval after the round that decided, else after the last round.
+    pub interval: Interval,
+    /// The rounds that the answer is based on.
+    pub rounds: u32,
+    pub passed: u32,
+    pub counted: u32,
+}
+
+/// Whether the mean pass rate of all cases is at least `least`, decided by the first round after which the
+/// anytime-valid interval lies on one side of it.
+///
+/// A round is one trial of every case, as how many passed and did not pass. Cases may have different rates: a
+/// round varies at most as much as trials of the mean rate, so the interval stays valid. After a part of a round
+/// it would not: the cases that run first may be the easy ones.
+pub fn decide_rate(rounds: impl IntoIterator<Item = (u32, u32)>, least: f64) -> AnytimeAnswer {
+    let mut answer = AnytimeAnswer {
+        decision: Decision::Continue,
+        interval: confidence_sequence(0, 0),
+        rounds: 0,
+        passed: 0,
+        counted: 0,
+    };
+    for (passed, not_passed) in rounds {
+        answer.rounds += 1;
+        answer.passed += passed;
+        answer.counted += passed + not_passed;
+        answer.interval = confidence_sequence(answer.passed, answer.counted - answer.passed);
+        if answer.interval.low >= least {
+            answer.decision = Decision::Accept;
+        } else if answer.interval.high < least {
+            answer.decision = Decision::Reject;
+        }
+        if answer.decision != Decision::Continue {
+            break;
+        }
+    }
+    answer
+}
+
 /// Where a function crosses zero between a point below and a point above it, by bisection.
 fn root(function: &impl Fn(f64) -> f64, mut below: f64, mut above: f64) -> f64 {
     for _ in 0..200 {

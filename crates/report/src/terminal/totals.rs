@@ -32,12 +32,18 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     if report.part.is_none() {
         page.fact("Time", &duration::brief(summary.duration));
     }
+    if let Some(profile) = &summary.plan.profile {
+        let shown = format!("{} ({})", profile.name, profile.file);
+        page.fact("Profile", &printable(&shown));
+    }
     gate(page, report);
     let folder = report.folder.display().to_string();
     let folder = printable(&folder);
     page.fact("Record", &folder);
     page.more(&format!("proctor result view {folder}"));
-    if report.resumable && counts.cancelled + counts.not_run > 0 {
+    let is_decided = summary.plan.stop_when_decided && !matches!(report.gate, Gate::Open { .. });
+    let left = counts.cancelled + if is_decided { 0 } else { counts.not_run };
+    if report.resumable && left > 0 {
         page.more(&format!("proctor check --resume {folder}"));
     } else if report.resumable && counts.errored > 0 {
         page.more(&format!("proctor check --retry-errors {folder}"));

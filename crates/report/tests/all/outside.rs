@@ -43,6 +43,7 @@ pub(crate) fn run(text: &dyn Fn(usize) -> String) -> Sample {
             exit: 3,
             reason,
             changed_trials: [text(44)].into(),
+            ..RunEnded::default()
         };
         run.end(9_000_000, ended)
     })

@@ -29,6 +29,9 @@ pub struct RunInProgress {
     pub(super) options: RunOptions,
     pub(super) redactor: Redactor,
     pub(super) is_resumed: bool,
+    pub(super) stop_when_decided: bool,
+    /// The number of trials of the suites that run before this one.
+    pub(super) first: usize,
 }
 
 /// How a run ended.
@@ -62,6 +65,12 @@ impl RunInProgress {
         self.is_resumed
     }
 
+    /// The name of its suite, redacted.
+    pub fn name(&self) -> String {
+        let name = self.context.as_ref().map(|context| &context.suite.name);
+        name.map_or_else(String::new, |name| self.redactor.text(name).into_owned())
+    }
+
     /// A display name for each trial, redacted.
     pub fn names(&self) -> Vec<String> {
         let Some(context) = &self.context else {
@@ -85,6 +94,13 @@ impl RunInProgress {
             self.redactor.text(&name).into_owned()
         };
         self.written.trials.iter().map(name).collect()
+    }
+
+    /// Starts the clock of a new run now: other suites may have run since its folder was opened.
+    pub(super) fn restart_clock(&mut self) {
+        if !self.is_resumed {
+            self.written.started = std::time::Instant::now();
+        }
     }
 
     /// Checks the servers, then runs the trials. Each message of `interrupts` is a request to stop:
@@ -118,7 +134,9 @@ impl RunInProgress {
         let options = RunnerOptions {
             width,
             fail_fast: self.options.fail_fast,
+            stop_when_decided: self.stop_when_decided,
             detailed,
+            first: self.first,
         };
         let context = Arc::new(context);
         let completion = self

@@ -78,7 +78,7 @@ impl RunFinisher<'_> {
 }
 
 /// The result as a report, even if its end could not be written.
-fn report(result: &RunResult) -> Report<'_> {
+pub(super) fn report(result: &RunResult) -> Report<'_> {
     Report {
         exit: result.exit,
         note: result.note.as_deref(),
@@ -88,7 +88,7 @@ fn report(result: &RunResult) -> Report<'_> {
 }
 
 /// Prints why the run stopped early.
-fn tell(stopped: Option<&RunStopCause>) {
+pub(super) fn tell(stopped: Option<&RunStopCause>) {
     let text = match stopped {
         None | Some(RunStopCause::Interrupted) => return,
         Some(RunStopCause::NotStarted(reason)) => {
