@@ -394,6 +394,8 @@ pub(crate) enum SchemaKind {
     Eval,
     /// Task files
     Task,
+    /// Selection files: prompts, and the tools to choose for them
+    Selection,
     /// Agent files
     Agent,
     /// MCP configs
