@@ -403,6 +403,8 @@ pub(crate) enum SchemaKind {
     Eval,
     /// Task files
     Task,
+    /// Selection files: prompts, and the tools to choose for them
+    Selection,
     /// Agent files
     Agent,
     /// MCP configs

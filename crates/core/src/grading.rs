@@ -274,6 +274,10 @@ pub(crate) fn did_nothing(transcript: &Transcript) -> bool {
     transcript.calls.is_empty()
         && transcript.unread.is_empty()
         && transcript.skills.as_ref().is_none_or(Vec::is_empty)
+        && transcript
+            .selection
+            .as_ref()
+            .is_none_or(|choice| choice.calls.is_empty())
 }
 
 fn is_judged(step: &Step) -> bool {

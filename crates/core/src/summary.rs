@@ -278,12 +278,22 @@ impl Summary {
 
     /// The pass rate of one agent or of all; `None` if no trial counts, or if the run was curtailed.
     pub fn rate(&self, agent: Option<&str>) -> Option<Rate> {
+        self.rate_of(agent, |_| true)
+    }
+
+    /// The pass rate of some cases.
+    pub(crate) fn rate_of(
+        &self,
+        agent: Option<&str>,
+        counts: impl Fn(&PlannedCase) -> bool,
+    ) -> Option<Rate> {
         if self.is_curtailed() {
             return None;
         }
         let tallies: Vec<PassCount> = self
             .cases
             .iter()
+            .filter(|case| counts(&case.case))
             .map(|case| {
                 let mut tally = PassCount::default();
                 let wanted = |trials: &&AgentTrials| agent.is_none_or(|name| trials.agent == name);

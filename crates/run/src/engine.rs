@@ -36,6 +36,7 @@ pub mod regrade;
 mod rerun;
 mod running;
 pub mod runs;
+mod selection;
 mod servers;
 mod shipped;
 mod source_context;

@@ -101,6 +101,7 @@ fn trial((outcome, blame, check, reason): Failure) -> TrialSummary {
             reason: Some(reason),
             decisive,
             duration: Duration::ZERO,
+            selection: None,
             agent: spent,
             judge: spent,
         }),

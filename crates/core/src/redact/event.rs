@@ -10,7 +10,8 @@ use crate::event::{
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
     PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted,
-    RunTally, ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted, UnknownEvent,
+    RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded, ToolName, ToolsSelected,
+    TrialEnded, TrialStarted, UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -83,6 +84,10 @@ impl Redactor {
             | EventKind::AgentWrote { .. }
             | EventKind::AgentClaimed(_)
             | EventKind::AgentEnded(_)) => self.of_agent(agent),
+            EventKind::CallWithheld(name) => EventKind::CallWithheld(self.tool_name(name)),
+            EventKind::ToolsSelected(selected) => {
+                EventKind::ToolsSelected(self.tools_selected(selected))
+            }
             EventKind::StepEnded(step) => EventKind::StepEnded(self.step_ended(step)),
             EventKind::Graded(graded) => EventKind::Graded(self.graded(graded)),
             EventKind::Unknown(event) => EventKind::Unknown(UnknownEvent {
@@ -124,6 +129,28 @@ impl Redactor {
             tool_list: seen.tool_list.map(|list| self.body(list)),
             surface: seen.surface.map(|surface| self.body(surface)),
             ..seen
+        }
+    }
+
+    fn tool_name(&self, name: ToolName) -> ToolName {
+        ToolName {
+            server: self.owned(name.server),
+            tool: self.owned(name.tool),
+        }
+    }
+
+    fn tools_selected(&self, selected: ToolsSelected) -> ToolsSelected {
+        let expected = selected.expected.into_iter();
+        let expected = expected.map(|name| self.tool_name(name));
+        let calls = selected.calls.into_iter().map(|call| SelectedCall {
+            server: self.optional(call.server),
+            tool: self.owned(call.tool),
+            arguments: self.body(call.arguments),
+        });
+        ToolsSelected {
+            expected: expected.collect(),
+            calls: calls.collect(),
+            ..selected
         }
     }
 

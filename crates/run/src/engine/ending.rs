@@ -45,6 +45,7 @@ pub enum RunStopCause {
 }
 
 /// The exit codes of a run other than those of its gate.
+const USAGE: u8 = 2;
 const INCONCLUSIVE: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
@@ -167,6 +168,7 @@ fn exit_of(completion: &RunCompletion, gate: &Gate) -> (u8, Option<String>) {
         RunCompletion::Finished(finished) => (gate.exit(), finished.stopped.clone()),
         RunCompletion::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
         RunCompletion::NotStarted(reason) => (INCONCLUSIVE, Some(reason.clone())),
+        RunCompletion::Invalid(reason) => (USAGE, Some(reason.clone())),
         RunCompletion::Broken(error) => (INCONCLUSIVE, Some(causes(error).join(": "))),
     }
 }
@@ -218,9 +220,9 @@ fn stopped(completion: RunCompletion, redactor: &Redactor) -> Option<RunStopCaus
             finished.interrupted.then_some(RunStopCause::Interrupted)
         }
         RunCompletion::Interrupted => Some(RunStopCause::Interrupted),
-        RunCompletion::NotStarted(reason) => Some(RunStopCause::NotStarted(
-            redactor.text(&reason).into_owned(),
-        )),
+        RunCompletion::NotStarted(reason) | RunCompletion::Invalid(reason) => Some(
+            RunStopCause::NotStarted(redactor.text(&reason).into_owned()),
+        ),
         RunCompletion::Broken(error) => {
             let causes = causes(&error).into_iter();
             let causes = causes.map(|cause| redactor.text(&cause).into_owned());

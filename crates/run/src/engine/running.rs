@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::folder::OpenRun;
 use super::host::{Host, HostNotice};
 use super::options::RunOptions;
+use super::selection;
 use super::servers::{self, PreflightReport};
 use super::width;
 use crate::context::RunContext;
@@ -43,6 +44,8 @@ pub enum RunCompletion {
     Interrupted,
     /// A server was unusable.
     NotStarted(String),
+    /// The suite does not fit the servers, so its author has to change it.
+    Invalid(String),
     /// The run could not continue.
     Broken(RunError),
 }
@@ -170,6 +173,10 @@ impl RunInProgress {
             if let Some(reason) = servers::change(&self.written.seen, seen, &self.redactor) {
                 return Err(RunCompletion::NotStarted(reason));
             }
+        }
+        let misfits = selection::misfits(&context.suite, &self.written.trials, &looked);
+        if !misfits.is_empty() {
+            return Err(RunCompletion::Invalid(misfits.join("\nerror: ")));
         }
         for text in servers::unknown_names(&context.suite, &self.written.trials, &looked) {
             host.notice(HostNotice::Text(&self.redactor.text(&text)));

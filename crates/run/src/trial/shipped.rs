@@ -27,7 +27,7 @@ use crate::judge::{Criterion, Exhibits};
 use proctor_models::{AskError, ModelClient};
 use proctor_wire::client::{CallError, Era, ListLimits};
 
-mod conversation;
+pub(super) mod conversation;
 
 /// The work of a trial, in addition to the transcript.
 struct EvalWork {
