@@ -115,6 +115,7 @@ impl TrialResult {
             reason: None,
             decisive: None,
             duration: Duration::ZERO,
+            selection: None,
             agent: nothing,
             judge: nothing,
         }
