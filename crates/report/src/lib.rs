@@ -21,6 +21,7 @@ pub mod markdown;
 pub mod mcpchecker;
 pub mod otlp;
 pub mod regrade;
+mod selection;
 mod sentences;
 pub mod sheet;
 pub mod summary;
