@@ -69,6 +69,10 @@ pub struct StepGrade {
     pub blame: Option<Blame>,
     /// Whether the next step runs: the step passed, or is allowed to fail.
     pub goes_on: bool,
+    /// The numbers of the calls that the step names as evidence.
+    pub evidence: Vec<u64>,
+    /// Texts that explain the verdict, such as a score.
+    pub notes: Vec<String>,
 }
 
 /// A judge's verdict on a verify step.
@@ -195,7 +199,7 @@ impl<'a> Grading<'a> {
             | Stage::Judge(_)
             | Stage::End => Stage::Judge(0),
         };
-        evaluated(step, grade.verdict, Vec::new(), Vec::new())
+        evaluated(step, grade.verdict, grade.evidence, grade.notes)
     }
 
     /// Takes the judge's verdict on the verify step that is next.

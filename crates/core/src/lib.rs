@@ -53,6 +53,7 @@ pub mod suite;
 pub mod summary;
 pub mod tool_choice;
 pub mod transcript;
+pub mod transcript_file;
 pub mod trial_names;
 pub mod typed_arguments;
 pub mod verdict;

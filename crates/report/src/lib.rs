@@ -23,6 +23,7 @@ pub mod mcpchecker;
 pub mod otlp;
 pub mod page;
 pub mod regrade;
+mod selection;
 mod sentences;
 pub mod sheet;
 pub mod suites;

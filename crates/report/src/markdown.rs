@@ -13,7 +13,7 @@ use proctor_core::gate::Gate;
 
 use self::code::{code, reason};
 use self::document::{Document, Section};
-use crate::{Report, sentences, words};
+use crate::{Report, selection, sentences, words};
 
 /// The size for a comment or a check of GitHub, which refuses 65,536 characters.
 pub const COMMENT: usize = 60_000;
@@ -30,6 +30,14 @@ pub fn render(report: &Report<'_>, limit: usize) -> String {
     let mut document = Document::new(limit, &head(report), &foot(report), &cut_note(report));
     if !is_selected(report) {
         document.add(rows::agents(report.summary));
+        for table in selection::markdown(report.summary) {
+            document.add(Section {
+                before: table.before,
+                rows: table.rows,
+                noun: "tool",
+                after: "\n",
+            });
+        }
     }
     document.add(rows::unmet(report));
     document.add(not_run(report));

@@ -23,7 +23,7 @@ pub use self::document::document;
 
 use self::cells::{CaseStatus, Cell, worst_first};
 use crate::sheet::{RowReason, Sheet, SheetStyle, width};
-use crate::words;
+use crate::{selection, words};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::BrightRed.on_default().bold();
@@ -64,6 +64,13 @@ pub fn render(run: &RunSummary<'_>, style: SheetStyle, all: bool) -> String {
     sheet.blank();
     trials(&mut sheet, run.summary);
     stable(&mut sheet, &cells);
+    let chosen = selection::lines(run.summary);
+    if !chosen.is_empty() {
+        sheet.blank();
+    }
+    for line in chosen {
+        sheet.line(0, &line);
+    }
     // Otherwise each cause is already shown with its case.
     if are_shared || cells.iter().filter(|cell| cell.is_listed()).count() > CASES {
         grouped(&mut sheet, &causes, all);

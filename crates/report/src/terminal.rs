@@ -18,7 +18,7 @@ use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
 
 pub(crate) use self::lines::Page;
 use crate::evidence::{self, EvidenceLine, Layout};
-use crate::{Report, sentences, words};
+use crate::{Report, selection, sentences, words};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::BrightRed.on_default().bold();
@@ -63,6 +63,9 @@ pub fn render(report: &Report<'_>, style: TerminalStyle) -> Result<String, Recor
     listed(&mut page, report);
     if !report.part.is_some_and(|part| part.by_outcome) {
         agents::render(&mut page, report.summary);
+        for line in selection::lines(report.summary) {
+            page.cut(0, &line, None);
+        }
     }
     totals::render(&mut page, report);
     Ok(page.into_text())

@@ -394,4 +394,8 @@ pub(crate) enum CsvTable {
     Calls,
     /// A row per check
     Checks,
+    /// A row per tool of selection rows, with precision and recall
+    Tools,
+    /// The confusion matrix of selection rows: expected and chosen tools
+    Confusion,
 }

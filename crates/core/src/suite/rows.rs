@@ -101,12 +101,13 @@ pub(super) fn read(
     let path = resolve_file(written, origin, cx)?;
     let source = match files::read(&path) {
         Ok(source) => source,
-        Err(problem) if problem.place.is_some() => {
-            cx.report_elsewhere(problem);
+        Err(problem) if matches!(problem.code, Code::File | Code::Limit) => {
+            cx.report(written.span, problem);
             return None;
         }
+        // Another problem has its place in the file itself.
         Err(problem) => {
-            cx.report(written.span, problem);
+            cx.report_elsewhere(problem);
             return None;
         }
     };
