@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{GateArgs, LoadingArgs, OutputArgs, PlanArgs, span};
+use super::{GateArgs, LoadingArgs, PlanArgs, ReportArgs, span};
 
 /// Run a suite: agents do its tasks with real servers; Proctor records and checks everything.
 ///
@@ -178,7 +178,7 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
 
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) output: ReportArgs,
 
     #[command(flatten)]
     pub(crate) gates: GateArgs,

@@ -50,6 +50,7 @@ fn run_once(args: &CheckArgs) -> anyhow::Result<Exit> {
 fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&[]));
+    let (run, base) = run_options(&args.run)?;
     let options = CheckOptions {
         plan: args.plan.is_given().then(|| args.plan.options()),
         source_roots: args.loading.source_roots(),
@@ -65,11 +66,13 @@ fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
             yes: args.yes,
             file: args.consent.clone(),
         },
-        run: run_options(&args.run)?,
+        run,
         ..CheckOptions::of(source(args)?)
     };
     let format = args.run.output.output;
     let prepared = prepare_with(&host, format, engine.prepare(&options, &host))?;
+    // The plan holds the verdicts of the base.
+    drop(base);
     run_prepared(&args.run, &engine, prepared, &host)
 }
 
@@ -95,9 +98,12 @@ fn source(args: &CheckArgs) -> anyhow::Result<RunSource> {
     }
 }
 
-/// The run options of the flags that `check` and `evals run` share.
-pub(super) fn run_options(flags: &RunArgs) -> anyhow::Result<RunOptions> {
-    Ok(RunOptions {
+/// The run options of the flags that `check` and `evals run` share, and the base that its gates are read from.
+pub(super) fn run_options(
+    flags: &RunArgs,
+) -> anyhow::Result<(RunOptions, Option<result::source::RunSource>)> {
+    let (gates, base) = gate_options(&flags.gates)?;
+    let options = RunOptions {
         strict: flags.strict,
         budget_usd: flags.budget_usd,
         budget_tokens: flags.budget_tokens,
@@ -113,20 +119,26 @@ pub(super) fn run_options(flags: &RunArgs) -> anyhow::Result<RunOptions> {
             failed: flags.last_failed,
             errors: flags.rerun_errors,
         },
-        gates: gate_options(&flags.gates)?,
-    })
+        gates,
+    };
+    Ok((options, base))
 }
 
-/// The gates of the flags.
-pub(super) fn gate_options(flags: &GateArgs) -> anyhow::Result<GateOptions> {
+/// The gates of the flags, and the base that they are read from: the copy of a pack lives as long as it is open.
+pub(super) fn gate_options(
+    flags: &GateArgs,
+) -> anyhow::Result<(GateOptions, Option<result::source::RunSource>)> {
     let base = flags.no_regression.as_deref();
-    Ok(GateOptions {
+    let base = base.map(result::source::open).transpose();
+    let base = base.context("can't read the base of `--no-regression`")?;
+    let options = GateOptions {
         min_pass_rate: flags.min_pass_rate,
         min_lower_bound: flags.min_lower_bound,
         pass_hat: flags.pass_hat,
         max_errors: flags.max_errors,
-        no_regression: base.map(result::run_folder).transpose()?,
-    })
+        no_regression: base.as_ref().map(|base| base.run().folder().to_owned()),
+    };
+    Ok((options, base))
 }
 
 /// Runs a prepared run and shows its report.
