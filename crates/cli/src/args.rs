@@ -9,6 +9,7 @@ mod gates;
 mod model;
 mod record;
 mod result;
+mod summary;
 mod viewer;
 
 use std::collections::BTreeMap;
@@ -35,8 +36,9 @@ pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
     ConvertArgs, ConvertFormat, CoverageArgs, CsvTable, ExportArgs, FilterArgs, RegradeArgs,
-    ReportFormat, ResultCommand, RunsArgs, ShowArgs, SummaryArgs, ViewArgs, ViewFormat,
+    ReportArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat,
 };
+pub(crate) use self::summary::{SummaryArgs, SummaryFormat};
 pub(crate) use self::viewer::ViewerArgs;
 
 /// A test runner for MCP servers.

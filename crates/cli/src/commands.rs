@@ -35,7 +35,7 @@ use proctor_run::engine::{Engine, EngineError, PreparedRun};
 use self::attended::InteractiveHost;
 use self::refused::RefusedRun;
 use self::stops::StopSignals;
-use crate::args::OutputFormat;
+use crate::args::{OutputFormat, ReportFormat};
 use crate::exit::{Exit, ReportedExit};
 use crate::snippet;
 use crate::threads;
@@ -58,7 +58,7 @@ fn engine() -> anyhow::Result<Engine> {
 /// Prepares a run until Ctrl-C. Fails with [`RefusedRun`] or [`ReportedExit`] if the run does not start.
 fn prepare_with(
     host: &InteractiveHost,
-    format: OutputFormat,
+    format: ReportFormat,
     preparing: impl Future<Output = Result<PreparedRun, EngineError>>,
 ) -> anyhow::Result<PreparedRun> {
     until_stopped(preparing)?.map_err(|error| refused(host, format, error))
@@ -80,7 +80,7 @@ fn until_stopped<T>(preparing: impl Future<Output = T>) -> anyhow::Result<T> {
 }
 
 /// Shows why a run does not start.
-fn refused(host: &InteractiveHost, format: OutputFormat, error: EngineError) -> anyhow::Error {
+fn refused(host: &InteractiveHost, format: ReportFormat, error: EngineError) -> anyhow::Error {
     let mut message = host.redacted(&error.to_string());
     let mut problems = Vec::new();
     let mut is_documented = false;
@@ -99,7 +99,7 @@ fn refused(host: &InteractiveHost, format: OutputFormat, error: EngineError) -> 
             let found = found.iter().filter_map(|p| serde_json::to_value(p).ok());
             problems.extend(found);
         }
-        EngineError::NothingSelected(_) => is_documented = format == OutputFormat::Json,
+        EngineError::NothingSelected(_) => is_documented = format == ReportFormat::Json,
         EngineError::Usage(_)
         | EngineError::Unusable { .. }
         | EngineError::Missing(_)
@@ -111,6 +111,10 @@ fn refused(host: &InteractiveHost, format: OutputFormat, error: EngineError) -> 
         | EngineError::Unreachable(_)
         | EngineError::Record(_) => {}
     }
+    let format = match format {
+        ReportFormat::Json => OutputFormat::Json,
+        ReportFormat::Text | ReportFormat::Markdown => OutputFormat::Text,
+    };
     match host.refuse(error, Some(format)) {
         Ok(exit) => RefusedRun {
             exit,

@@ -4,6 +4,7 @@
 //! and holds no transcripts: its size depends only on the number of trials.
 
 mod agents;
+mod assertions;
 mod part;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::record::{RecordError, RunReader};
 use crate::statistics::{PassCount, Rate};
 
 pub use self::agents::AgentSummary;
+pub use self::assertions::{AssertionCount, AssertionCounter};
 pub use self::part::TrialFilter;
 pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
 pub use crate::index::{FindingCounts, FoundKind};

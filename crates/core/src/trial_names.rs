@@ -7,8 +7,9 @@ mod tests;
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::event::{EventKind, PlannedCase, TrialStarted};
+use crate::event::{CheckPlace, EventKind, PlannedCase, TrialStarted};
 use crate::hint::nearest;
 use crate::index;
 use crate::record::{RecordError, RunReader, TrialFile};
@@ -25,13 +26,18 @@ pub struct NamedTrial {
     pub repeat: u32,
     /// The number of trials that were planned for the case and the agent.
     pub runs: u32,
+    /// Where the checks of the case are written. All trials of a case share the list.
+    pub places: Arc<[CheckPlace]>,
 }
+
+/// A planned case, and where its checks are written.
+type CasePlan = (PlannedCase, Arc<[CheckPlace]>);
 
 impl NamedTrial {
     fn new(
         file: TrialFile,
         started: Option<TrialStarted>,
-        plan: &HashMap<String, PlannedCase>,
+        plan: &HashMap<String, CasePlan>,
     ) -> Self {
         let Some(started) = started else {
             return Self {
@@ -41,16 +47,22 @@ impl NamedTrial {
                 agent: None,
                 repeat: 1,
                 runs: 1,
+                places: Arc::default(),
             };
         };
         let planned = plan.get(&started.case);
         Self {
             file,
-            case: planned.map_or(&started.case, |case| &case.name).clone(),
+            case: planned
+                .map_or(&started.case, |(case, _)| &case.name)
+                .clone(),
             case_id: started.case,
             agent: started.agent,
             repeat: started.repeat,
-            runs: planned.map_or(1, |case| case.runs),
+            runs: planned.map_or(1, |(case, _)| case.runs),
+            places: planned
+                .map(|(_, places)| Arc::clone(places))
+                .unwrap_or_default(),
         }
     }
 
@@ -86,12 +98,10 @@ pub fn load(run: &RunReader) -> Result<Vec<NamedTrial>, RecordError> {
     let mut plan = HashMap::new();
     for event in run.events()? {
         if let EventKind::RunPlanned(planned) = event?.event {
-            plan.extend(
-                planned
-                    .cases
-                    .into_iter()
-                    .map(|case| (case.id.clone(), case)),
-            );
+            plan.extend(planned.cases.into_iter().map(|case| {
+                let places = Arc::from(case.places.clone());
+                (case.id.clone(), (case, places))
+            }));
         }
     }
     let mut trials = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use proctor_core::event::PlannedProfile;
 
-use super::{GateArgs, LoadingArgs, OutputArgs, PlanArgs, span};
+use super::{GateArgs, LoadingArgs, PlanArgs, ReportArgs, span};
 
 /// Run suites: agents do its tasks with real servers; Proctor records and checks everything.
 ///
@@ -204,7 +204,7 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
 
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) output: ReportArgs,
 
     #[command(flatten)]
     pub(crate) gates: GateArgs,

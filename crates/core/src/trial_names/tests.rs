@@ -15,6 +15,7 @@ fn trial(case: &str, agent: &str, repeat: u32) -> NamedTrial {
         agent: Some(format!("{agent} (openai:gpt-5)")),
         repeat,
         runs: 10,
+        places: Arc::default(),
     }
 }
 

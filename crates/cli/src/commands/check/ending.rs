@@ -8,7 +8,7 @@ use proctor_run::engine::{RunCompletion, RunInProgress, RunResult, RunStopCause}
 use super::github::GitHubJob;
 use super::screen::RunScreen;
 use super::signals::{RunSignals, RunStage};
-use crate::args::{OutputFormat, RunArgs};
+use crate::args::{ReportFormat, RunArgs};
 use crate::commands::shown;
 use crate::commands::target::Targets;
 use crate::exit::Exit;
@@ -111,8 +111,8 @@ pub(super) fn tell(stopped: Option<&RunStopCause>) {
 fn show(flags: &RunArgs, result: &RunResult) -> anyhow::Result<()> {
     let format = flags.output.output;
     let is_started = !matches!(result.stopped, Some(RunStopCause::NotStarted(_)));
-    if is_started || format == OutputFormat::Json {
-        shown::show(&report(result), format.into())?;
+    if is_started || format != ReportFormat::Text {
+        shown::show(&report(result), format)?;
     }
     Ok(())
 }
