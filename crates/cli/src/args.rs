@@ -9,6 +9,7 @@ mod gates;
 mod model;
 mod record;
 mod result;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,6 +37,7 @@ pub(crate) use self::result::{
     ConvertArgs, ConvertFormat, CoverageArgs, CsvTable, ExportArgs, FilterArgs, RegradeArgs,
     ReportFormat, ResultCommand, RunsArgs, ShowArgs, SummaryArgs, ViewArgs, ViewFormat,
 };
+pub(crate) use self::tools::{LintArgs, LintFormat, ToolsArgs, ToolsFormat};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -75,6 +77,7 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     List(ListArgs),
     Tools(ToolsArgs),
+    Lint(LintArgs),
     Call(CallArgs),
     Record(RecordArgs),
     Agents(AgentsArgs),
@@ -205,23 +208,6 @@ impl PlanArgs {
             },
         }
     }
-}
-
-/// Show a server's version, capabilities, tools, resources and prompts.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor tools -- npx -y @modelcontextprotocol/server-everything
-  proctor tools --url http://localhost:8080/mcp
-  proctor tools --config mcp-config.yaml --server files -o json | jq '.tools[].name'
-
-Exit codes: 0 listed, 1 protocol problem with --strict, 2 usage error, 3 the server could not be
-reached or did not answer.")]
-pub(crate) struct ToolsArgs {
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
 }
 
 /// Call one tool of a server and show its result.

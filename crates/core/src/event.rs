@@ -15,6 +15,7 @@ mod context;
 mod ends;
 mod gates;
 mod planned;
+mod surface;
 mod unknown;
 mod work;
 
@@ -31,6 +32,7 @@ pub use self::planned::{
     PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart,
     Surface,
 };
+pub use self::surface::{ChangeClass, SurfaceChange, SurfaceCompared};
 pub use self::unknown::UnknownEvent;
 pub use self::work::{
     CheckEvaluated, CheckId, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded,
@@ -79,6 +81,8 @@ pub enum EventKind {
     RunPlanned(RunPlanned),
     /// What a server reported before the first trial. In `run.jsonl`.
     ServerSeen(ServerSeen),
+    /// What changed about a server since its surface lock was written. In `run.jsonl`.
+    SurfaceCompared(SurfaceCompared),
     /// The agent got its task.
     Prompted {
         text: Body,
@@ -162,6 +166,7 @@ impl EventKind {
             | Self::Http(_)
             | Self::Finding(_)
             | Self::RunPlanned(_)
+            | Self::SurfaceCompared(_)
             | Self::ModelFailed(_)
             | Self::Replayed { .. }
             | Self::AgentStarted(_)

@@ -10,6 +10,7 @@
 
 pub mod annotations;
 pub mod compare;
+pub mod contract;
 pub mod conversation;
 pub mod coverage;
 pub mod csv;
@@ -17,6 +18,7 @@ pub mod evals;
 mod evidence;
 pub mod json;
 pub mod junit;
+pub mod lint;
 pub mod markdown;
 pub mod mcpchecker;
 pub mod otlp;

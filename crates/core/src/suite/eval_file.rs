@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::assertion_file::AssertionsFile;
 use super::gates_file::GatesFile;
+use super::surface_file::{LintFile, SurfaceFile};
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
     Context, Decode, Definitions, KeySpans, LooseText, NonEmpty, PositiveInteger, RequiredKey,
@@ -93,6 +94,10 @@ record! {
         "isolation" => isolation: Option<Isolation>,
         /// The conditions for success. Only Proctor supports this key.
         "gates" => gates: Option<StrictKeys<GatesFile>>,
+        /// The surface contract: what may change about the servers. Only Proctor supports this key.
+        "surface" => surface: Option<StrictKeys<SurfaceFile>>,
+        /// The rules of `proctor lint`. Only Proctor supports this key.
+        "lint" => lint: Option<StrictKeys<LintFile>>,
     }
 }
 

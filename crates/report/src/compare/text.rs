@@ -132,20 +132,24 @@ fn unpaired(page: &mut Page, report: &CompareReport<'_>) {
 }
 
 fn tools(page: &mut Page, report: &CompareReport<'_>) {
-    let changes = &report.tools.changes;
-    for change in changes.iter().take(ROWS) {
+    let classified = report
+        .tools
+        .lines()
+        .map(|line| printable(&line).into_owned());
+    let others = report.tools.unclassified().map(|change| {
         let (server, tool) = (printable(&change.server), printable(&change.tool));
-        page.row(
-            "",
-            DOUBTFUL,
-            &format!("{server}.{tool}: {}", tool_change(change)),
-        );
+        format!("{server}.{tool}: {}", tool_change(change))
+    });
+    let lines: Vec<String> = classified.chain(others).collect();
+    for line in lines.iter().take(ROWS) {
+        page.row("", DOUBTFUL, line);
     }
-    if changes.len() > ROWS {
+    if lines.len() > ROWS {
+        let left = lines.len() - ROWS;
         page.row(
             "",
             DOUBTFUL,
-            &format!("… and {} more tools", changes.len() - ROWS),
+            &format!("… and {left} more changes of servers"),
         );
     }
 }

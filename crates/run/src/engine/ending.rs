@@ -39,11 +39,14 @@ pub enum RunStopCause {
     Interrupted,
     /// A server was unusable, before the first trial.
     NotStarted(String),
+    /// A server changed in a way that the surface contract does not allow, before the first trial.
+    ContractBroken(String),
     /// An internal or disk error, with its causes.
     Broken(Vec<String>),
 }
 
 /// The exit codes of a run other than those of its gate.
+const FAILED: u8 = 1;
 const INCONCLUSIVE: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
@@ -121,6 +124,7 @@ fn exit_of(completion: &RunCompletion, gate: &Gate) -> (u8, Option<String>) {
         RunCompletion::Finished(finished) => (gate.exit(), finished.stopped.clone()),
         RunCompletion::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
         RunCompletion::NotStarted(reason) => (INCONCLUSIVE, Some(reason.clone())),
+        RunCompletion::ContractBroken(reason) => (FAILED, Some(reason.clone())),
         RunCompletion::Broken(error) => (INCONCLUSIVE, Some(causes(error).join(": "))),
     }
 }
@@ -173,6 +177,9 @@ fn stopped(completion: RunCompletion, redactor: &Redactor) -> Option<RunStopCaus
         }
         RunCompletion::Interrupted => Some(RunStopCause::Interrupted),
         RunCompletion::NotStarted(reason) => Some(RunStopCause::NotStarted(
+            redactor.text(&reason).into_owned(),
+        )),
+        RunCompletion::ContractBroken(reason) => Some(RunStopCause::ContractBroken(
             redactor.text(&reason).into_owned(),
         )),
         RunCompletion::Broken(error) => {
