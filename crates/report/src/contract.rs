@@ -63,9 +63,10 @@ fn tally(judged: &ContractJudgement) -> String {
     if counts.is_empty() && judged.is_kept() {
         return format!("{servers} compared: no changes");
     }
-    let counts = match counts.is_empty() {
-        true => "no changes".to_owned(),
-        false => counts.join(", "),
+    let counts = if counts.is_empty() {
+        "no changes".to_owned()
+    } else {
+        counts.join(", ")
     };
     format!("{servers} compared: {counts}; {}", judged.sentence())
 }
@@ -85,9 +86,10 @@ pub fn markdown(judged: &ContractJudgement) -> String {
             message.push_str(&format!(" {}", reason(&example(&change.place, witness))));
         }
         let class = change.class.word();
-        let class = match judged.is_allowed(change) {
-            true => class.to_owned(),
-            false => format!("**{class}**"),
+        let class = if judged.is_allowed(change) {
+            class.to_owned()
+        } else {
+            format!("**{class}**")
         };
         out.push_str(&format!("| {class} | {} | {message} |\n", code(&place)));
     }

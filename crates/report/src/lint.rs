@@ -50,10 +50,10 @@ fn tally(shown: &[&LintFinding]) -> String {
         (count > 0).then(|| words::count(count, severity.word()))
     });
     let counts: Vec<String> = counts.collect();
-    match counts.is_empty() {
-        true => "no findings".to_owned(),
-        false => counts.join(", "),
+    if counts.is_empty() {
+        return "no findings".to_owned();
     }
+    counts.join(", ")
 }
 
 /// Annotations without a file: a server has no line.

@@ -64,6 +64,9 @@ fn ask<F>(args: &ServerArgs, servers: &[Server], name: &str, run: F) -> anyhow::
 where
     F: FnOnce(OfferedServers) -> anyhow::Result<CommandOutcome>,
 {
+    if servers.is_empty() {
+        bail!("there is no server to ask");
+    }
     let collected = RefCell::new(Vec::new());
     with_servers(
         args,

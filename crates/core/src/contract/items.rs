@@ -20,8 +20,8 @@ pub fn changes(old: &SurfaceContent, new: &SurfaceContent) -> Vec<SurfaceChange>
     found.texts(
         "instructions",
         "the instructions",
-        old_text(old),
-        old_text(new),
+        text(old).as_ref(),
+        text(new).as_ref(),
     );
     found.items("tools", "tool", &old.tools, &new.tools, Changes::tool);
     let lists = [
@@ -33,8 +33,12 @@ pub fn changes(old: &SurfaceContent, new: &SurfaceContent) -> Vec<SurfaceChange>
             &new.resource_templates,
         ),
     ];
-    for (list, kind, old, new) in lists {
-        found.items(list, kind, old, new, |found, place, old, new| {
+    for (list, kind, before, now) in lists {
+        // A list that the server did not return is unknown, not gone.
+        if old.unlisted.contains_key(list) || new.unlisted.contains_key(list) {
+            continue;
+        }
+        found.items(list, kind, before, now, |found, place, old, new| {
             found.fields(place, old, new, &[]);
         });
     }
@@ -50,7 +54,7 @@ pub fn changes(old: &SurfaceContent, new: &SurfaceContent) -> Vec<SurfaceChange>
     found.0
 }
 
-fn old_text(content: &SurfaceContent) -> Option<Value> {
+fn text(content: &SurfaceContent) -> Option<Value> {
     content.instructions.as_deref().map(Value::from)
 }
 
@@ -130,7 +134,6 @@ impl Changes {
         let place = format!("{place}/annotations");
         let hint = |annotations: &Value, key: &str| annotations.get(key).and_then(Value::as_bool);
         let is_read_only = |annotations: &Value| hint(annotations, "readOnlyHint") == Some(true);
-        let mut known = vec!["readOnlyHint", "destructiveHint"];
         match (is_read_only(old), is_read_only(new)) {
             (true, false) => {
                 self.add(ChangeClass::Breaking, &place, "`readOnlyHint` is lost");
@@ -156,8 +159,7 @@ impl Changes {
             }
             _ => {}
         }
-        known.push("_meta");
-        self.fields(&place, old, new, &known);
+        self.fields(&place, old, new, &["readOnlyHint", "destructiveHint"]);
     }
 
     fn prompt(&mut self, place: &str, old: &Value, new: &Value) {
@@ -212,18 +214,13 @@ impl Changes {
             if !apart.contains(&key.as_str()) {
                 let subject = format!("`{key}`");
                 let place = format!("{place}/{key}");
-                self.texts(
-                    &place,
-                    &subject,
-                    old.get(key).cloned(),
-                    new.get(key).cloned(),
-                );
+                self.texts(&place, &subject, old.get(key), new.get(key));
             }
         }
     }
 
-    fn texts(&mut self, place: &str, subject: &str, old: Option<Value>, new: Option<Value>) {
-        let message = match (&old, &new) {
+    fn texts(&mut self, place: &str, subject: &str, old: Option<&Value>, new: Option<&Value>) {
+        let message = match (old, new) {
             (Some(old), Some(new)) if !json::equal(old, new) => {
                 let (old, new) = json::brief_pair(old, new);
                 format!("{subject} changed from {old} to {new}")

@@ -41,10 +41,7 @@ impl SurfaceContract {
         offered: &BTreeMap<String, SurfaceContent>,
         is_whole: bool,
     ) -> Result<ContractJudgement, String> {
-        let mut unknown = offered
-            .iter()
-            .filter_map(|(server, content)| self.lock.unknown_list(server, content));
-        if let Some(reason) = unknown.next() {
+        if let Some(reason) = self.lock.unknown_list(offered) {
             return Err(reason);
         }
         Ok(ContractJudgement {

@@ -145,6 +145,9 @@ impl SurfaceLock {
             witness: None,
         };
         let mut all = Vec::new();
+        if let Some((server, old, new)) = self.only_pair(offered) {
+            return vec![compared(server, changes(old, new))];
+        }
         for (server, new) in offered {
             let found = match self.servers.get(server) {
                 Some(old) => changes(old, new),
@@ -163,37 +166,46 @@ impl SurfaceLock {
         all
     }
 
-    /// Why the comparison of a server would be inconclusive: the server did not return a list.
-    pub fn unknown_list(&self, server: &str, new: &SurfaceContent) -> Option<String> {
-        let old = self.servers.get(server)?;
-        let is_needed = !old.resource_templates.is_empty();
-        let mut needed = new.unlisted.iter().filter(|_| is_needed);
-        let needed = needed
-            .next()
-            .map(|(list, reason)| format!("did not list its {list}: {reason}"));
-        let reason = new.unknown_list().or(needed)?;
-        Some(format!("the server `{server}` {reason}"))
+    /// The only server of the lock and the only one offered, if one of them has no name of its own, since a command
+    /// line started it.
+    fn only_pair<'a>(
+        &'a self,
+        offered: &'a BTreeMap<String, SurfaceContent>,
+    ) -> Option<(&'a str, &'a SurfaceContent, &'a SurfaceContent)> {
+        let (locked, old) = self.servers.first_key_value()?;
+        let (server, new) = offered.first_key_value()?;
+        let is_only = self.servers.len() == 1 && offered.len() == 1;
+        match (locked.as_str(), server.as_str()) {
+            (UNNAMED, name) | (name, UNNAMED) if is_only => Some((name, old, new)),
+            _ => None,
+        }
     }
-}
 
-/// Gives a server that a command line starts the name that it has in the lock.
-pub fn matching_servers(
-    lock: &SurfaceLock,
-    offered: BTreeMap<String, SurfaceContent>,
-) -> Result<BTreeMap<String, SurfaceContent>, String> {
-    if offered.len() != 1 || !offered.contains_key(UNNAMED) || lock.servers.contains_key(UNNAMED) {
-        return Ok(offered);
+    /// Why a comparison would be inconclusive: a server did not return a list.
+    pub fn unknown_list(&self, offered: &BTreeMap<String, SurfaceContent>) -> Option<String> {
+        let only = self.only_pair(offered).map(|(_, old, _)| old);
+        offered.iter().find_map(|(server, new)| {
+            let old = only.or_else(|| self.servers.get(server))?;
+            let is_needed = !old.resource_templates.is_empty();
+            let mut needed = new.unlisted.iter().filter(|_| is_needed);
+            let needed = needed
+                .next()
+                .map(|(list, reason)| format!("did not list its {list}: {reason}"));
+            let reason = new.unknown_list().or(needed)?;
+            Some(format!("the server `{server}` {reason}"))
+        })
     }
-    let mut names = lock.servers.keys();
-    match (names.next(), names.next()) {
-        (Some(only), None) => Ok(offered
-            .into_values()
-            .map(|content| (only.clone(), content))
-            .collect()),
-        _ => Err(format!(
-            "the lock has several servers ({}); name one with `--config FILE --server NAME`",
-            listed(lock.servers.keys().map(String::as_str))
-        )),
+
+    /// Why the lock can't be compared with these servers: a command line started one, and the lock has several.
+    pub fn mismatch(&self, offered: &BTreeMap<String, SurfaceContent>) -> Option<String> {
+        let is_unnamed = offered.len() == 1 && offered.contains_key(UNNAMED);
+        let is_known = self.servers.len() == 1 || self.servers.contains_key(UNNAMED);
+        (is_unnamed && !is_known).then(|| {
+            format!(
+                "the lock has several servers ({}); name one with `--config FILE --server NAME`",
+                listed(self.servers.keys().map(String::as_str))
+            )
+        })
     }
 }
 

@@ -124,10 +124,10 @@ fn values(part: &str, old: Option<&Value>, new: Option<&Value>) -> String {
     let gone = missing(before, now).map(|values| format!("no longer has {values}"));
     let added = missing(now, before).map(|values| format!("now has {values}"));
     let both: Vec<String> = gone.into_iter().chain(added).collect();
-    match both.is_empty() {
-        true => format!("the values of {part} are in another order"),
-        false => format!("the enum of {part} {}", both.join(" and ")),
+    if both.is_empty() {
+        return format!("the values of {part} are in another order");
     }
+    format!("the enum of {part} {}", both.join(" and "))
 }
 
 fn kinds(kind: &Value) -> String {

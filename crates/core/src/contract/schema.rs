@@ -4,6 +4,11 @@
 //! (for results: that every value that is valid now was valid before). A breaking change comes with a witness, if
 //! one was found: a value that both schemas were asked about.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not be safe by default"
+)]
+
 use jsonschema::Validator;
 use jsonschema::canonical::Containment;
 use serde_json::Value;
@@ -119,7 +124,8 @@ impl<'a> Judge<'a> {
             class: match leaf.kind {
                 // The schema may accept it, but it no longer has an effect, or is no longer returned.
                 LeafKind::Removed => ChangeClass::Breaking,
-                _ => ChangeClass::Safe,
+                LeafKind::Assertion | LeafKind::Added => ChangeClass::Safe,
+                LeafKind::Text | LeafKind::Other => ChangeClass::Review,
             },
             message: message::leaf(self.subject, leaf),
             witness: None,
@@ -173,10 +179,10 @@ impl<'a> Judge<'a> {
 }
 
 fn class(verdict: Containment, has_witness: bool) -> ChangeClass {
-    match verdict {
-        Containment::No => ChangeClass::Breaking,
-        _ if has_witness => ChangeClass::Breaking,
-        _ => ChangeClass::Review,
+    if verdict == Containment::No || has_witness {
+        ChangeClass::Breaking
+    } else {
+        ChangeClass::Review
     }
 }
 

@@ -5,6 +5,8 @@
 
 mod text;
 
+use std::cell::Cell;
+
 use serde_json::{Map, Number, Value, json};
 
 /// The maximum depth of a candidate.
@@ -12,6 +14,9 @@ const DEPTH: usize = 5;
 
 /// The maximum number of candidates for one part of a value.
 const MOST: usize = 120;
+
+/// The maximum number of schemas that one search looks at.
+const BUDGET: usize = 4_000;
 
 /// The longest text and list worth building.
 const LONGEST: u64 = 2_000;
@@ -21,6 +26,7 @@ pub(super) fn candidates(premise: &Value, goal: &Value) -> Vec<Value> {
     let sampler = Sampler {
         premise_root: premise,
         goal_root: goal,
+        budget: Cell::new(BUDGET),
     };
     sampler.values(premise, Some(goal), DEPTH)
 }
@@ -28,6 +34,8 @@ pub(super) fn candidates(premise: &Value, goal: &Value) -> Vec<Value> {
 struct Sampler<'a> {
     premise_root: &'a Value,
     goal_root: &'a Value,
+    /// The number of schemas that may still be looked at: alternatives multiply with the depth.
+    budget: Cell<usize>,
 }
 
 impl Sampler<'_> {
@@ -36,6 +44,10 @@ impl Sampler<'_> {
         let Value::Object(schema) = schema else {
             return plain();
         };
+        let Some(left) = self.budget.get().checked_sub(1) else {
+            return Vec::new();
+        };
+        self.budget.set(left);
         let schema = flattened(schema, self.premise_root, 8);
         let hint = match hint {
             Some(Value::Object(hint)) => flattened(hint, self.goal_root, 8),

@@ -227,7 +227,12 @@ fn values_in_prose(description: &str) -> Option<String> {
         return Some(quoted.join(", "));
     }
     let found = LISTED.as_ref()?.captures(description)?;
-    let end = description[found.get(0)?.end()..].trim_start();
+    let whole = found.get(0)?;
+    let end = description[whole.end()..].trim_start();
+    // In brackets, `either` explains another word of the sentence.
+    if description[..whole.start()].ends_with('(') && whole.as_str().starts_with("either") {
+        return None;
+    }
     // An open list has other values too.
     let is_open = ["etc", ", etc", "..", "…", ", …"]
         .iter()

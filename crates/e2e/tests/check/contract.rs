@@ -95,7 +95,6 @@ fn a_lock_is_the_same_for_every_transport_era_and_paging() {
     for args in [
         &["--era", "handshake"][..],
         &["--era", "stateless"],
-        &["--mode", "pages=3"],
         &["--mode", "empty-pages"],
         &["--mode", "meta-everywhere"],
     ] {

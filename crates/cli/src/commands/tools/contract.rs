@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proctor_core::contract::{SurfaceContent, SurfaceContract, SurfaceLock, matching_servers};
+use anyhow::bail;
+use proctor_core::contract::{SurfaceContent, SurfaceContract, SurfaceLock};
+use proctor_core::hint::listed;
 use proctor_report::contract as report;
 
 use super::super::session::CommandOutcome;
@@ -15,7 +17,7 @@ use crate::output;
 
 /// Writes what the servers offer to a file.
 pub(super) fn lock(args: &ToolsArgs, path: &Path) -> anyhow::Result<Exit> {
-    // Before a server is started: a lock that can't be written would be in vain.
+    // Before a server is started: an unwritable path is an error at once.
     let target = Target::open(path)?;
     survey(&args.server, "tools", |offered, _| {
         let inconclusive = |reason| Ok(CommandOutcome::because(Exit::Inconclusive, reason));
@@ -58,15 +60,21 @@ pub(super) fn against(args: &ToolsArgs, path: &Path) -> anyhow::Result<Exit> {
         allow: args.allow.clone(),
         max_schema_tokens: args.max_schema_tokens,
     };
+    // A server that the lock does not have would be compared with nothing.
+    if let Some(server) = &args.server.server
+        && !contract.lock.servers.contains_key(server)
+    {
+        let known = listed(contract.lock.servers.keys().map(String::as_str));
+        bail!("the surface lock has no server `{server}`; it has {known}");
+    }
     survey(&args.server, "tools", |offered, is_whole| {
         let contents = match offered.contents() {
             Ok(contents) => contents,
             Err(reason) => return Ok(CommandOutcome::because(Exit::Inconclusive, reason)),
         };
-        let contents = match matching_servers(&contract.lock, contents) {
-            Ok(contents) => contents,
-            Err(reason) => return Ok(CommandOutcome::because(Exit::Usage, reason)),
-        };
+        if let Some(reason) = contract.lock.mismatch(&contents) {
+            return Ok(CommandOutcome::because(Exit::Usage, reason));
+        }
         let judged = match contract.judge(&contents, is_whole) {
             Ok(judged) => judged,
             Err(reason) => return Ok(CommandOutcome::because(Exit::Inconclusive, reason)),
