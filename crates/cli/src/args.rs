@@ -10,6 +10,7 @@ mod model;
 mod record;
 mod result;
 mod summary;
+mod tools;
 mod viewer;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ pub(crate) use self::result::{
     ReportArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat,
 };
 pub(crate) use self::summary::{SummaryArgs, SummaryFormat};
+pub(crate) use self::tools::{LintArgs, LintFormat, ToolsArgs, ToolsFormat};
 pub(crate) use self::viewer::ViewerArgs;
 
 /// A test runner for MCP servers.
@@ -79,6 +81,7 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     List(ListArgs),
     Tools(ToolsArgs),
+    Lint(LintArgs),
     Call(CallArgs),
     Record(RecordArgs),
     Agents(AgentsArgs),
@@ -216,23 +219,6 @@ impl PlanArgs {
             },
         }
     }
-}
-
-/// Show a server's version, capabilities, tools, resources and prompts.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor tools -- npx -y @modelcontextprotocol/server-everything
-  proctor tools --url http://localhost:8080/mcp
-  proctor tools --config mcp-config.yaml --server files -o json | jq '.tools[].name'
-
-Exit codes: 0 listed, 1 protocol problem with --strict, 2 usage error, 3 the server could not be
-reached or did not answer.")]
-pub(crate) struct ToolsArgs {
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
 }
 
 /// Call one tool of a server and show its result.

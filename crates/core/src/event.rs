@@ -16,6 +16,7 @@ mod ends;
 mod gates;
 mod planned;
 mod selection;
+mod surface;
 mod unknown;
 mod work;
 
@@ -33,6 +34,7 @@ pub use self::planned::{
     StepPart, Surface,
 };
 pub use self::selection::{SelectedCall, ToolName, ToolsSelected};
+pub use self::surface::{ChangeClass, SurfaceChange, SurfaceCompared};
 pub use self::unknown::UnknownEvent;
 pub use self::work::{
     CheckEvaluated, CheckId, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded,
@@ -81,6 +83,8 @@ pub enum EventKind {
     RunPlanned(RunPlanned),
     /// What a server reported before the first trial. In `run.jsonl`.
     ServerSeen(ServerSeen),
+    /// What changed about a server since its surface lock was written. In `run.jsonl`.
+    SurfaceCompared(SurfaceCompared),
     /// The agent got its task.
     Prompted {
         text: Body,
@@ -172,6 +176,7 @@ impl EventKind {
             | Self::Http(_)
             | Self::Finding(_)
             | Self::RunPlanned(_)
+            | Self::SurfaceCompared(_)
             | Self::ModelFailed(_)
             | Self::Replayed { .. }
             | Self::AgentStarted(_)

@@ -210,6 +210,7 @@ impl Fold {
             | EventKind::TrialEnded(_)
             | EventKind::RunPlanned(_)
             | EventKind::ServerSeen(_)
+            | EventKind::SurfaceCompared(_)
             | EventKind::Prompted { .. }
             | EventKind::ToolsOffered { .. }
             | EventKind::ModelAsked(_)

@@ -19,6 +19,7 @@
 
 mod config;
 pub mod consent;
+mod contract;
 mod ending;
 mod error;
 pub mod estimate;

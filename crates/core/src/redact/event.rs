@@ -10,8 +10,8 @@ use crate::event::{
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
     PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted,
-    RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded, ToolName, ToolsSelected,
-    TrialEnded, TrialStarted, UnknownEvent,
+    RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded, SurfaceChange, SurfaceCompared,
+    ToolName, ToolsSelected, TrialEnded, TrialStarted, UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -56,6 +56,9 @@ impl Redactor {
             }),
             EventKind::RunPlanned(planned) => EventKind::RunPlanned(self.planned(planned)),
             EventKind::ServerSeen(seen) => EventKind::ServerSeen(self.server_seen(seen)),
+            EventKind::SurfaceCompared(compared) => {
+                EventKind::SurfaceCompared(self.surface_compared(compared))
+            }
             EventKind::Prompted { text } => EventKind::Prompted {
                 text: self.body(text),
             },
@@ -151,6 +154,27 @@ impl Redactor {
             expected: expected.collect(),
             calls: calls.collect(),
             ..selected
+        }
+    }
+
+    fn surface_compared(&self, compared: SurfaceCompared) -> SurfaceCompared {
+        let changes = compared.changes.into_iter();
+        SurfaceCompared {
+            server: self.owned(compared.server),
+            changes: changes.map(|change| self.surface_change(change)).collect(),
+            ..compared
+        }
+    }
+
+    /// A change of a surface without secrets.
+    pub fn surface_change(&self, change: SurfaceChange) -> SurfaceChange {
+        SurfaceChange {
+            place: self.owned(change.place),
+            message: self.owned(change.message),
+            witness: change
+                .witness
+                .and_then(|witness| serde_json::from_str(&self.json(&witness.to_string())).ok()),
+            ..change
         }
     }
 

@@ -77,6 +77,8 @@ fn complete_eval() -> Value {
             "skills": {"sources": [{"type": "path", "path": "skills"}]},
             "isolation": "trial",
             "gates": {"minPassRate": 0.9, "minLowerBound": "80%", "passHat": {"k": 3, "rate": 0.5}, "maxErrors": 2},
+            "surface": {"lock": "surface.lock.json", "allow": ["safe", "review", "breaking"], "maxSchemaTokens": 12000},
+            "lint": {"off": [{"rule": "heavy-tool", "reason": "r", "tool": "t"}]},
             "taskSets": [
                 {"path": "a.yaml", "source": "s", "labelSelector": {"a": "b"}, "pass": "4/5", "assertions": {
                     "toolsUsed": [tool], "requireAny": [tool], "toolsNotUsed": [{"server": "s"}], "minToolCalls": 1, "maxToolCalls": 5,

@@ -9,6 +9,7 @@
 mod assertions;
 mod blame;
 mod compat;
+mod contract;
 mod conversations;
 mod decided;
 mod estimates;

@@ -105,12 +105,16 @@ fn unpaired(sheet: &mut Sheet, report: &CompareReport<'_>) {
 }
 
 fn tools(sheet: &mut Sheet, report: &CompareReport<'_>) {
-    let changes = &report.tools.changes;
-    for change in changes.iter().take(ROWS) {
+    let others = report.tools.unclassified().map(|change| {
         let (server, tool) = (&change.server, &change.tool);
-        sheet.more(&format!("{server}.{tool}: {}", tool_change(change)));
+        format!("{server}.{tool}: {}", tool_change(change))
+    });
+    let lines: Vec<String> = report.tools.lines().chain(others).collect();
+    for line in lines.iter().take(ROWS) {
+        sheet.more(line);
     }
-    if changes.len() > ROWS {
-        sheet.more(&format!("… and {} more tools", changes.len() - ROWS));
+    if lines.len() > ROWS {
+        let left = lines.len() - ROWS;
+        sheet.more(&format!("… and {left} more changes of servers"));
     }
 }

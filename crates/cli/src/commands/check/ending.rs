@@ -91,7 +91,7 @@ pub(super) fn report(result: &RunResult) -> Report<'_> {
 pub(super) fn tell(stopped: Option<&RunStopCause>) {
     let text = match stopped {
         None | Some(RunStopCause::Interrupted) => return,
-        Some(RunStopCause::NotStarted(reason)) => {
+        Some(RunStopCause::NotStarted(reason) | RunStopCause::ContractBroken(reason)) => {
             output::printable_lines(&format!("error: {reason}\n"))
         }
         Some(RunStopCause::Broken(causes)) => {
@@ -110,7 +110,10 @@ pub(super) fn tell(stopped: Option<&RunStopCause>) {
 /// Writes the report to stdout. A run that did not start has no text report.
 fn show(flags: &RunArgs, result: &RunResult) -> anyhow::Result<()> {
     let format = flags.output.output;
-    let is_started = !matches!(result.stopped, Some(RunStopCause::NotStarted(_)));
+    let is_started = !matches!(
+        result.stopped,
+        Some(RunStopCause::NotStarted(_) | RunStopCause::ContractBroken(_))
+    );
     if is_started || format != ReportFormat::Text {
         shown::show(&report(result), format)?;
     }
