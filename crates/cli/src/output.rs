@@ -103,13 +103,6 @@ pub(crate) fn ci_commands(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Writes commands to the CI service that runs this process to stdout, as the result of a command.
-pub(crate) fn ci_result(text: &str) -> anyhow::Result<()> {
-    let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
-}
-
 /// Writes a message to stderr. A closed stderr is not an error: there is no other place to report it.
 #[expect(
     clippy::unnecessary_wraps,

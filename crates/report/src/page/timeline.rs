@@ -42,6 +42,7 @@ impl EventPlaces {
             | EventKind::ToolsOffered { .. }
             | EventKind::ModelAsked(_)
             | EventKind::Replayed { .. }
+            | EventKind::SurfaceCompared(_)
             // The model's turn shows what it asked for.
             | EventKind::CallWithheld(_)
             | EventKind::ToolsSelected(_)

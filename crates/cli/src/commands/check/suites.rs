@@ -7,9 +7,9 @@ use anyhow::Context;
 use proctor_core::hint::counted;
 use proctor_core::problem::Problems;
 use proctor_core::suite::find::eval_files;
-use proctor_report::ReportError;
 use proctor_report::suites::{self, SkippedSuite, SuitesReport};
 use proctor_report::terminal::TerminalStyle;
+use proctor_report::{ReportError, markdown};
 use proctor_run::engine::host::HostNotice;
 use proctor_run::engine::suites::SuitePlan;
 use proctor_run::engine::{
@@ -23,7 +23,7 @@ use super::ending::{report, tell};
 use super::github::GitHubJob;
 use super::screen::RunScreen;
 use super::signals::{RunSignals, RunStage};
-use crate::args::{CheckArgs, OutputFormat, RunArgs};
+use crate::args::{CheckArgs, ReportFormat, RunArgs};
 use crate::commands::attended::InteractiveHost;
 use crate::commands::refused::RefusedRun;
 use crate::commands::shown::{InertJson, flattened};
@@ -92,7 +92,7 @@ fn refused_all(host: &InteractiveHost, errors: Vec<EngineError>) -> anyhow::Erro
     let mut messages = Vec::new();
     for error in errors {
         // Several JSON documents would not be one.
-        let one = match refused(host, OutputFormat::Text, error).downcast::<RefusedRun>() {
+        let one = match refused(host, ReportFormat::Text, error).downcast::<RefusedRun>() {
             Ok(refused) => refused,
             Err(error) => {
                 output::error(&error, &known_secrets());
@@ -276,17 +276,20 @@ fn write_files(targets: &Targets, shown: &SuitesReport<'_>) -> Vec<anyhow::Error
 
 fn show(flags: &RunArgs, shown: &SuitesReport<'_>) -> anyhow::Result<()> {
     match flags.output.output {
-        OutputFormat::Json => {
+        ReportFormat::Json => {
             let mut out = InertJson::new(BufWriter::new(io::stdout().lock()));
             suites::write_json(shown, &mut out).map_err(flattened)?;
             out.flush()?;
         }
-        OutputFormat::Text => {
+        ReportFormat::Text => {
             let look = TerminalStyle {
                 width: output::width(),
                 colour: true,
             };
             output::report(&suites::render(shown, look).map_err(ReportError::from)?)?;
+        }
+        ReportFormat::Markdown => {
+            output::result(&suites::markdown(shown, markdown::COMMENT))?;
         }
     }
     Ok(())
