@@ -47,10 +47,11 @@ pub(crate) fn drawable(text: &str) -> Cow<'_, str> {
 /// Whether the locale has UTF-8: the first of its variables that is set decides. Without any, logs and terminals
 /// show it.
 pub(crate) fn is_utf8() -> bool {
-    has_utf8(["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).unwrap_or_default()))
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    has_utf8(&names.map(|name| std::env::var(name).unwrap_or_default()))
 }
 
-fn has_utf8(variables: [String; 3]) -> bool {
+fn has_utf8(variables: &[String; 3]) -> bool {
     let mut set = variables.iter().filter(|value| !value.is_empty());
     set.next().is_none_or(|locale| {
         let locale = locale.to_lowercase();
@@ -220,7 +221,7 @@ mod tests {
     fn the_first_variable_of_the_locale_decides() {
         let check = |variables: [&str; 3], expected| {
             let set = variables.map(str::to_owned);
-            assert_eq!(has_utf8(set), expected, "{variables:?}");
+            assert_eq!(has_utf8(&set), expected, "{variables:?}");
         };
         check(["C", "", "en_US.UTF-8"], false);
         check(["", "C.utf8", "C"], true);
