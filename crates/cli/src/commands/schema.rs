@@ -13,7 +13,7 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
         SchemaKind::Agent => schema(FileKind::Agent),
         SchemaKind::McpConfig => schema(FileKind::McpConfig),
         SchemaKind::Scripted => schema(FileKind::Script),
-        SchemaKind::Profiles => schema(FileKind::Profiles),
+        SchemaKind::Profiles => proctor_core::profile::schema(),
         SchemaKind::Evals => mcp_evals::schema(),
     })?;
     Ok(Exit::Ok)

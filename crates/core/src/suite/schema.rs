@@ -10,7 +10,6 @@ use super::eval_file::SuiteFile;
 use super::mcp_file::McpFile;
 use super::task_file::TaskFile;
 use crate::decode::{Decode, Definitions};
-use crate::profile::ProfilesFile;
 use crate::script::script_file::ScriptFile;
 
 /// A kind of file that has a schema.
@@ -22,8 +21,6 @@ pub enum FileKind {
     McpConfig,
     /// A script: the rules of a scripted model.
     Script,
-    /// `proctor.yaml`.
-    Profiles,
 }
 
 /// The JSON Schema (draft 2020-12) of a kind of file.
@@ -35,7 +32,6 @@ pub fn schema(kind: FileKind) -> Value {
         FileKind::Agent => ("Proctor agent file", AgentFile::schema(&mut definitions)),
         FileKind::McpConfig => ("MCP config", McpFile::schema(&mut definitions)),
         FileKind::Script => ("Proctor script", ScriptFile::schema(&mut definitions)),
-        FileKind::Profiles => ("Proctor profiles", ProfilesFile::schema(&mut definitions)),
     };
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
