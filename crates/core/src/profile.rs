@@ -13,7 +13,7 @@ use crate::decode::{
     Context, Decode, Definitions, LooseText, NonEmpty, OptionalNonEmpty, PositiveInteger,
     RequiredKey, StrictKeys, Table, record,
 };
-use crate::document::{self, Node, NodeValue};
+use crate::document::{self, Document, Node, NodeValue};
 use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
 use crate::plan::LabelSelector;
@@ -175,17 +175,26 @@ pub fn find(folder: &Path) -> Option<PathBuf> {
     None
 }
 
+/// The JSON Schema of the file.
+pub fn schema() -> Value {
+    let mut definitions = Definitions::new();
+    let root = ProfilesFile::schema(&mut definitions);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Proctor profiles",
+        "$ref": root["$ref"],
+        "$defs": definitions,
+    })
+}
+
+/// Checks a file, and returns the number of its profiles.
+pub fn check(path: &Path, problems: &mut Problems) -> Option<usize> {
+    open(path, problems).map(|(_, _, profiles)| profiles.len())
+}
+
 /// Loads a profile. If it returns `None`, it has reported why.
 pub fn load(path: &Path, name: &str, problems: &mut Problems) -> Option<Profile> {
-    let source = files::read(path)
-        .map_err(|problem| problems.push(problem))
-        .ok()?;
-    let before = problems.errors();
-    let document = document::parse(&source, problems)?;
-    let profiles = decode(&source, &document.root, problems)?;
-    if problems.errors() > before {
-        return None;
-    }
+    let (source, document, profiles) = open(path, problems)?;
     let known: Vec<String> = profiles.iter().map(|(known, _)| known.clone()).collect();
     if let Some((name, values)) = profiles.into_iter().find(|(known, _)| known == name) {
         return Some(Profile {
@@ -204,12 +213,22 @@ pub fn load(path: &Path, name: &str, problems: &mut Problems) -> Option<Profile>
     None
 }
 
-/// The profiles of a file, by name; `None` if it has none. Reports the problems of all of them.
-pub(crate) fn decode(
-    source: &SourceText,
-    root: &Node,
-    problems: &mut Problems,
-) -> Option<Vec<(String, Vec<ProfileValue>)>> {
+/// The values of each profile, by its name.
+type NamedValues = Vec<(String, Vec<ProfileValue>)>;
+
+/// Reads a file without errors.
+fn open(path: &Path, problems: &mut Problems) -> Option<(SourceText, Document, NamedValues)> {
+    let source = files::read(path)
+        .map_err(|problem| problems.push(problem))
+        .ok()?;
+    let before = problems.errors();
+    let document = document::parse(&source, problems)?;
+    let profiles = decode(&source, &document.root, problems);
+    (problems.errors() == before).then_some((source, document, profiles))
+}
+
+/// The profiles of a file. Reports the problems of all of them.
+fn decode(source: &SourceText, root: &Node, problems: &mut Problems) -> NamedValues {
     let found = RefCell::new(Problems::default());
     let cx = Context::new(source.clone(), &found);
     let file = ProfilesFile::decode(root, &cx);
@@ -238,7 +257,7 @@ pub(crate) fn decode(
     // A key that is ignored would leave a gate or a budget out.
     found.promote(Code::UnknownKey);
     problems.append(found);
-    Some(all)
+    all
 }
 
 fn entries(node: Option<&Node>) -> &[document::MapEntry] {

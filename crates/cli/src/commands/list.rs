@@ -41,6 +41,11 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         return nothing_selected(&suite, args.output.output);
     }
     let estimate = args.cost.then(|| of_plan(&suite, &plan)).transpose()?;
+    if estimate.is_some() && !all_known {
+        output::message(
+            "note: shipped evals and sources without a checkout are not in the estimate\n",
+        )?;
+    }
     match args.output.output {
         OutputFormat::Json => {
             let mut document = document::render(&suite, &plan, &problems);

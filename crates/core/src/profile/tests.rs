@@ -58,10 +58,10 @@ fn paths_are_relative_to_the_file() {
 fn every_mistake_has_its_place() {
     for (text, name, line, words) in [
         (
-            "profiles:\n  pr: {runz: 2}\n",
+            "profiles:\n  pr: {jobz: 2}\n",
             "pr",
             2,
-            "unknown key `runz` did you mean `runs`?",
+            "unknown key `jobz` did you mean `jobs`?",
         ),
         ("profiles:\n  pr: {runs: two}\n", "pr", 2, "expected"),
         ("profiles:\n  pr: {runs: 0}\n", "pr", 2, ""),
@@ -85,7 +85,7 @@ fn every_mistake_has_its_place() {
             "invalid label `tier`",
         ),
         (
-            "profiles:\n  pr: {labels: ''}\n",
+            "profiles:\n  pr: {labels: ','}\n",
             "pr",
             2,
             "select every case",
@@ -122,4 +122,34 @@ fn the_search_ends_at_the_repository() {
     let file = folder.path().join("repo").join(PROFILES_FILE);
     fs::write(&file, "").unwrap();
     assert_eq!(find(&deep), Some(file));
+}
+
+#[test]
+fn the_schema_accepts_what_the_decoder_accepts() {
+    let complete = json!({"$schema": "x.json", "profiles": {"pr": {
+        "labels": "a=b", "run": "^x", "runs": 3, "taskTimeout": "1m", "defaultTaskTimeout": "1m",
+        "cleanupTimeout": "1m", "defaultCleanupTimeout": "1m", "parallel": 2, "jobs": 2, "failFast": true,
+        "stopWhenDecided": true, "budgetUsd": 2.5, "budgetTokens": 1000, "maxEstimateUsd": 3,
+        "prices": "p.yaml", "mcpConfigFile": "m.json", "agents": ["codex"], "model": "m", "judge": "j",
+        "modelTap": true, "passEnv": ["A"], "maxTurns": 3, "callTimeout": "5s", "strict": true,
+        "minPassRate": "90%", "minLowerBound": 0.8, "passHat": {"k": 3, "rate": 0.5},
+        "noRegression": "latest", "maxErrors": 0,
+    }}});
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let keys = complete["profiles"]["pr"].as_object().unwrap();
+    assert_eq!(keys.len(), ProfileFile::KEYS.len());
+    assert!(validator.is_valid(&complete));
+    assert_eq!(problems_of(&complete.to_string(), "pr").1, []);
+    for key in keys.keys() {
+        // Neither takes an empty value, or a key with a typing mistake.
+        for (name, value) in [
+            (key.clone(), Value::Null),
+            (format!("{key}x"), Value::from(1)),
+        ] {
+            let mut wrong = complete.clone();
+            wrong["profiles"]["pr"][&name] = value;
+            assert!(!validator.is_valid(&wrong), "{name}");
+            assert_ne!(problems_of(&wrong.to_string(), "pr").1, [], "{name}");
+        }
+    }
 }

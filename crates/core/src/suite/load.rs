@@ -23,7 +23,6 @@ use crate::decode::{Context, Decode};
 use crate::document::{self, Document, Node, NodeValue};
 use crate::hint::nearest_hint;
 use crate::problem::{Code, Problem, Problems, SourceText, Span, WithSpan};
-use crate::profile;
 use crate::script::script_file::ScriptFile;
 use crate::script::{self, Script};
 
@@ -67,8 +66,6 @@ pub enum LoadedFile {
     Agent(Box<Agent>),
     Servers(Vec<Server>),
     Script(Box<Script>),
-    /// `proctor.yaml`, with the number of its profiles.
-    Profiles(usize),
     /// The cases of a selection file, by itself.
     Selection(Vec<Case>),
 }
@@ -123,12 +120,6 @@ pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Op
                 Some(LoadedFile::Servers(
                     server::resolve(&file, inputs.env, &cx).enabled,
                 ))
-            }
-            None if opened.root.get("profiles").is_some() => {
-                let mut found = Problems::default();
-                let profiles = profile::decode(&opened.source, &opened.root, &mut found);
-                loader.problems.borrow_mut().append(found);
-                profiles.map(|profiles| LoadedFile::Profiles(profiles.len()))
             }
             _ => {
                 loader.report_unknown_kind(&opened);

@@ -11,7 +11,6 @@ use super::mcp_file::McpFile;
 use super::selection_file::SelectionFile;
 use super::task_file::TaskFile;
 use crate::decode::{Decode, Definitions};
-use crate::profile::ProfilesFile;
 use crate::script::script_file::ScriptFile;
 
 /// A kind of file that has a schema.
@@ -23,8 +22,6 @@ pub enum FileKind {
     McpConfig,
     /// A script: the rules of a scripted model.
     Script,
-    /// `proctor.yaml`.
-    Profiles,
     /// A selection file: prompts, and the tools to choose for them.
     Selection,
 }
@@ -38,7 +35,6 @@ pub fn schema(kind: FileKind) -> Value {
         FileKind::Agent => ("Proctor agent file", AgentFile::schema(&mut definitions)),
         FileKind::McpConfig => ("MCP config", McpFile::schema(&mut definitions)),
         FileKind::Script => ("Proctor script", ScriptFile::schema(&mut definitions)),
-        FileKind::Profiles => ("Proctor profiles", ProfilesFile::schema(&mut definitions)),
         FileKind::Selection => {
             let root = SelectionFile::schema(&mut definitions);
             ("Proctor selection file", root)

@@ -34,14 +34,6 @@ pub(crate) fn complete(kind: FileKind) -> Value {
             "a": {"type": "stdio", "command": "c", "args": ["a", 1], "env": {"A": "b"}, "disabled": false, "alwaysAllow": ["t"], "enableAllTools": true},
             "b": {"type": "http", "url": "http://x", "headers": {"A": "b"}},
         }}),
-        FileKind::Profiles => json!({"$schema": "x.json", "profiles": {"pr": {
-            "labels": "a=b", "run": "^x", "runs": 3, "taskTimeout": "1m", "defaultTaskTimeout": "1m", "cleanupTimeout": "1m",
-            "defaultCleanupTimeout": "1m", "parallel": 2, "jobs": 2, "failFast": true, "stopWhenDecided": true,
-            "budgetUsd": 2.5, "budgetTokens": 1000, "maxEstimateUsd": 3, "prices": "p.yaml", "mcpConfigFile": "m.json",
-            "agents": ["codex"], "model": "m", "judge": "j", "modelTap": true, "passEnv": ["A"], "maxTurns": 3,
-            "callTimeout": "5s", "strict": true, "minPassRate": "90%", "minLowerBound": 0.8,
-            "passHat": {"k": 3, "rate": 0.5}, "noRegression": "latest", "maxErrors": 0,
-        }}}),
         FileKind::Script => json!({
             "$schema": "x.json", "kind": "Script", "apiVersion": "proctor/v1",
             "metadata": {"name": "n", "description": "d", "annotations": 1},

@@ -13,7 +13,6 @@ use std::cell::RefCell;
 use proctor_core::decode::{Context, Decode};
 use proctor_core::document;
 use proctor_core::problem::{Code, Problem, Problems, Severity, SourceText};
-use proctor_core::profile::ProfilesFile;
 use proctor_core::script::script_file::ScriptFile;
 use proctor_core::suite::agent_file::AgentFile;
 use proctor_core::suite::eval_file::SuiteFile;
@@ -24,13 +23,12 @@ use serde_json::{Value, json};
 
 use complete::complete;
 
-const KINDS: [FileKind; 6] = [
+const KINDS: [FileKind; 5] = [
     FileKind::Eval,
     FileKind::Task,
     FileKind::Agent,
     FileKind::McpConfig,
     FileKind::Script,
-    FileKind::Profiles,
 ];
 
 /// What the decoder says: no error, and no key that it does not know.
@@ -55,7 +53,6 @@ fn problems(kind: FileKind, value: &Value) -> Vec<Problem> {
         FileKind::Agent => drop(AgentFile::decode(&document.root, &cx)),
         FileKind::McpConfig => drop(McpFile::decode(&document.root, &cx)),
         FileKind::Script => drop(ScriptFile::decode(&document.root, &cx)),
-        FileKind::Profiles => drop(ProfilesFile::decode(&document.root, &cx)),
     }
     problems.into_inner().iter().cloned().collect()
 }

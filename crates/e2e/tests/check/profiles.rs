@@ -69,9 +69,9 @@ fn a_gate_in_a_profile_is_a_gate() {
 fn every_mistake_is_told_with_its_line_and_nothing_starts() {
     for (profiles, name, words) in [
         (
-            "profiles:\n  pr: {runz: 1}\n",
+            "profiles:\n  pr: {jobz: 1}\n",
             "pr",
-            &["unknown key `runz`", "proctor.yaml:2:8", "`runs`"][..],
+            &["unknown key `jobz`", "proctor.yaml:2:8", "`jobs`"][..],
         ),
         (
             "profiles:\n  pr: {runs: many}\n",
