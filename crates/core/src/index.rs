@@ -127,6 +127,13 @@ pub fn each(
     Ok(())
 }
 
+/// The entries of all attempts of a run, by file name, each folded from its file. The index is not used.
+pub fn folded(run: &RunReader) -> Result<Vec<IndexEntry>, RecordError> {
+    let names = run.trial_names()?;
+    let files = names.iter().filter_map(|name| run.trial_file(name));
+    files.map(|file| entry_of(run, &file)).collect()
+}
+
 /// Like [`load`], for trials that have ended. Does not change the index.
 pub fn ended(run: &RunReader) -> Result<Vec<IndexEntry>, RecordError> {
     let names = run.trial_names()?;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::CaseVerdict;
 use super::conditions::{Condition, between, percent};
 use crate::event::{CheckId, Outcome, PlannedCase};
-use crate::index::{self, Attempt, CheckVerdict, IndexScrutiny};
+use crate::index::{self, Attempt, CheckVerdict};
 use crate::record::{RecordError, RunReader};
 use crate::summary::Summary;
 use crate::verdict::Verdict;
@@ -20,7 +20,7 @@ struct Share {
     open: u64,
 }
 
-/// The conditions `--task` and `--assertion`, if they are set. Reads the index of the run.
+/// The conditions `--task` and `--assertion`, if they are set. Folds every trial of the run.
 pub fn check_rates(
     run: &RunReader,
     summary: &Summary,
@@ -30,7 +30,7 @@ pub fn check_rates(
     if task.is_none() && assertion.is_none() {
         return Ok(Vec::new());
     }
-    let entries = index::load(run, IndexScrutiny::Length)?.into_iter();
+    let entries = index::folded(run)?.into_iter();
     let attempts: HashMap<String, Attempt> =
         entries.map(|entry| (entry.file, entry.attempt)).collect();
     let (mut tasks, mut assertions) = (Share::default(), Share::default());

@@ -11,15 +11,16 @@ use proctor_run::engine::gates;
 use serde_json::{Value, json};
 
 use super::super::check::gate_options;
-use super::run_folder;
+use super::source;
 use crate::args::{OutputFormat, VerifyArgs};
 use crate::exit::Exit;
 use crate::output;
 
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<Exit> {
-    let run = RunReader::open(&run_folder(&args.run)?)?;
+    let source = source::open(&args.run)?;
+    let run = source.run();
     // An exit code depends on this, so the index must match the trial files.
-    let summary = Summary::checked(&run)?;
+    let summary = Summary::checked(run)?;
     let options = gate_options(&args.gates)?;
     // A run is never worse than itself, so a slip of the pen would always be green.
     if let Some(base) = &options.no_regression
@@ -37,14 +38,14 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<Exit> {
         summary.plan.gates.as_deref().cloned()
     };
     let gates = gates.unwrap_or_default();
-    let mut extra = check_rates(&run, &summary, args.task, args.assertion)?;
+    let mut extra = check_rates(run, &summary, args.task, args.assertion)?;
     extra.extend(invalid_evals(&summary));
     let gate = Gate::with_conditions(&summary, &gates, &extra);
     let mut all = conditions(&summary, &gates);
     all.extend(extra);
     let rendered = match args.output.output {
         OutputFormat::Text => text(&summary, &gate, &all),
-        OutputFormat::Json => format!("{:#}\n", value(&run, &gate, &all)),
+        OutputFormat::Json => format!("{:#}\n", value(run, &gate, &all)),
     };
     output::result(&rendered)?;
     Ok(Exit::from_code(gate.exit()))
