@@ -406,11 +406,25 @@ pub(crate) enum SchemaKind {
 }
 
 /// Write a small example suite. Never overwrites a file.
+///
+/// With `--selection`, write `selection.yaml` with one row per tool of a server. Its prompts are placeholders that
+/// you have to replace: `check` refuses them.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor init demo
+  proctor init --selection -- uvx mcp-server-git
+  proctor init evals --selection --config mcp.json --server git")]
 pub(crate) struct InitArgs {
     /// Folder to write to
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
+
+    /// Write a selection file for the server instead of a suite
+    #[arg(long)]
+    pub(crate) selection: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// Print the script for tab completion, which also completes the names of runs and trials.

@@ -148,7 +148,7 @@ impl Tally {
         }
         if hits.is_empty() {
             *self.misses.entry(meant).or_default() += 1;
-        } else if !passed && hits.len() == chosen.len() {
+        } else if !passed && hits.len() == chosen.len() && !choice.expected.is_empty() {
             self.wrong_arguments += 1;
         }
         if chosen == [Choice::NoCall] && !choice.expected.is_empty() {

@@ -53,6 +53,7 @@ pub use digest::{agent_settings, checks, digest, parts, server_settings, surroun
 pub use eval_file::{Isolation, Level, PassRule};
 pub use limits::{LimitFlags, Limits};
 pub use load::{Inputs, LoadedFile, load, load_agent, load_agent_file, load_any, load_script};
+pub use resolve_selection::PLACEHOLDER;
 pub use selection_file::MessageRole;
 pub use server::Server;
 pub use step::Step;

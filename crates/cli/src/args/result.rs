@@ -273,8 +273,8 @@ pub(crate) struct ExportArgs {
 
 /// Convert a run for other programs: browsers, CI servers, spreadsheets, notebooks, tracing, mcpchecker.
 ///
-/// `csv` is three tables: trials, calls and checks. `--out` names a folder for all of them, `--table` selects
-/// one. `otlp` is OpenTelemetry traces as JSON, one trial per line. `mcpchecker` is its result file, which
+/// `csv` is three tables: trials, calls and checks; with selection rows also tools and confusion. `--out` names
+/// a folder for all of them, `--table` selects one. `otlp` is OpenTelemetry traces as JSON, one trial per line. `mcpchecker` is its result file, which
 /// holds one agent.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

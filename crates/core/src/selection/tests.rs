@@ -53,6 +53,9 @@ fn a_right_tool_with_wrong_arguments_is_a_hit_that_failed() {
     tally.add("1", &choice(&["a"], &["a"], &[]), false);
     assert_eq!(tally.wrong_arguments, 1);
     assert_eq!(score(&tally, "a"), (1, 0, 0));
+    // A refusal where no call is expected fails for another reason.
+    tally.add("2", &choice(&[], &[], &[]), false);
+    assert_eq!(tally.wrong_arguments, 1);
 }
 
 #[test]

@@ -20,6 +20,10 @@ use crate::hint::listed;
 use crate::json;
 use crate::problem::{Code, Problem, Span, WithSpan};
 
+/// The start of a prompt that a person still has to write: it tells the model which tool to choose, so
+/// it would prove nothing.
+pub const PLACEHOLDER: &str = "TO BE WRITTEN";
+
 /// The context in which a selection file is resolved.
 pub(super) struct SelectionScope<'a> {
     pub(super) cx: &'a Context<'a>,
@@ -112,6 +116,7 @@ fn typed(row: Node, cx: &Context<'_>) -> Option<Node> {
                     return None;
                 }
             },
+            "labels" => rows::labels_of_cell(text, span, cx)?.data,
             "expect" | "not" | "server" | "mode" => NodeValue::String(text.trim().to_owned()),
             _ => entry.value.data,
         };
@@ -176,6 +181,12 @@ impl OneRow<'_> {
         if let Some(prompt) = &self.row.prompt {
             if prompt.value.0.trim().is_empty() {
                 self.report(prompt.span, Code::Value, "the prompt is empty");
+                return None;
+            }
+            if prompt.value.0.starts_with(PLACEHOLDER) {
+                let problem = Problem::error(Code::Value, "the prompt is still to be written");
+                let hint = "write what a user would ask, without the name of the tool";
+                self.cx.report(prompt.span, problem.hint(hint));
                 return None;
             }
             return Some(vec![SelectionMessage {

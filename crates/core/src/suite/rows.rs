@@ -55,18 +55,22 @@ impl Decode for RowFile {
     }
 }
 
-/// The labels of a row: a map, or `key=value,key=value`.
+/// The labels of a row.
 #[derive(Debug, Clone)]
 pub struct RowLabels(pub BTreeMap<String, String>);
 
 impl Decode for RowLabels {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        if !matches!(node.data, NodeValue::Mapping(_)) {
+            cx.wrong_type(node, "a map of labels");
+            return None;
+        }
         labels(node, cx).map(Self)
     }
 
     fn schema(_: &mut Definitions) -> Value {
         let text = json!({"type": ["string", "number", "boolean"]});
-        json!({"type": ["object", "string"], "additionalProperties": text})
+        json!({"type": "object", "additionalProperties": text})
     }
 }
 
@@ -310,7 +314,11 @@ fn labels(node: &Node, cx: &Context<'_>) -> Option<BTreeMap<String, String>> {
     match &node.data {
         NodeValue::Mapping(entries) => {
             let text = |entry: &MapEntry| {
-                let text = fill::text(&entry.value);
+                let is_scalar = !matches!(
+                    entry.value.data,
+                    NodeValue::Sequence(_) | NodeValue::Mapping(_)
+                );
+                let text = fill::text(&entry.value).filter(|_| is_scalar);
                 if text.is_none() {
                     cx.wrong_type(&entry.value, "a string");
                 }
@@ -318,27 +326,39 @@ fn labels(node: &Node, cx: &Context<'_>) -> Option<BTreeMap<String, String>> {
             };
             entries.iter().map(text).collect()
         }
-        NodeValue::String(text) => {
-            let pair = |pair: &str| {
-                let pair = pair.split_once('=');
-                let pair = pair.map(|(k, v)| (k.trim().to_owned(), v.trim().to_owned()));
-                let pair = pair.filter(|(key, _)| !key.is_empty());
-                if pair.is_none() {
-                    let message = format!("invalid labels `{text}`");
-                    let problem = Problem::error(Code::Value, message);
-                    cx.report(node.span, problem.hint("write `key=value,key=value`"));
-                }
-                pair
-            };
-            let pairs = text.split(',').filter(|pair| !pair.trim().is_empty());
-            pairs.map(pair).collect()
-        }
+        NodeValue::String(text) => labels(&labels_of_cell(text, node.span, cx)?, cx),
         NodeValue::Null => Some(BTreeMap::new()),
         NodeValue::Bool(_) | NodeValue::Number(..) | NodeValue::Sequence(_) => {
             cx.wrong_type(node, "a map of labels");
             None
         }
     }
+}
+
+/// The labels of a cell, as a map: `key=value,key=value`.
+pub(super) fn labels_of_cell(text: &str, span: Span, cx: &Context<'_>) -> Option<Node> {
+    let pair = |pair: &str| {
+        let pair = pair.split_once('=').map(|(k, v)| (k.trim(), v.trim()));
+        let Some((key, value)) = pair.filter(|(key, _)| !key.is_empty()) else {
+            let problem = Problem::error(Code::Value, format!("invalid labels `{text}`"));
+            cx.report(span, problem.hint("write `key=value,key=value`"));
+            return None;
+        };
+        Some(MapEntry {
+            key: key.to_owned(),
+            key_span: span,
+            value: Node {
+                span,
+                data: NodeValue::String(value.to_owned()),
+            },
+        })
+    };
+    let pairs = text.split(',').filter(|pair| !pair.trim().is_empty());
+    let entries: Option<Vec<MapEntry>> = pairs.map(pair).collect();
+    Some(Node {
+        span,
+        data: NodeValue::Mapping(entries?),
+    })
 }
 
 /// The problem of a file with too many values.

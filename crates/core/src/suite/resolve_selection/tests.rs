@@ -146,6 +146,11 @@ fn wrong_rows_are_errors_with_their_line() {
         &["rows.yaml:5: the prompt is empty"],
     );
     check(
+        &rows("{prompt: \"TO BE WRITTEN: x\", expect: x}"),
+        &[],
+        &["rows.yaml:5: the prompt is still to be written"],
+    );
+    check(
         &rows("{prompt: a, expect: x, arguments: {}}"),
         &[],
         &["rows.yaml:5: every arguments match, so `arguments` checks nothing"],
