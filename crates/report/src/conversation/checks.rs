@@ -1,8 +1,11 @@
 //! The checks of a trial, failed ones first, each with the events that decide it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anstyle::Style;
 use proctor_core::event::CheckEvaluated;
 use proctor_core::fold::FoldedTrial;
+use proctor_core::transcript::Call;
 use proctor_core::verdict::Verdict;
 
 use super::screen::Screen;
@@ -13,7 +16,24 @@ use crate::words;
 /// How many calls are shown for a check.
 const CALLS: usize = 20;
 
-pub(super) fn render(screen: &mut Screen, folded: &FoldedTrial) {
+/// The indent of what belongs to a check.
+const INDENT: usize = 6;
+
+/// The calls that are shown with checks, by their numbers.
+pub(super) fn evidence(checks: &[CheckEvaluated]) -> BTreeSet<u64> {
+    let calls = checks
+        .iter()
+        .flat_map(|check| check.evidence.iter().take(CALLS));
+    calls.copied().collect()
+}
+
+/// The line of a call below a check.
+pub(super) fn described(screen: &Screen, call: &Call) -> String {
+    screen.shortened(INDENT, &describe(call))
+}
+
+/// Renders the checks. `calls` has the line of each call that they refer to.
+pub(super) fn render(screen: &mut Screen, folded: &FoldedTrial, calls: &BTreeMap<u64, String>) {
     let mut checks: Vec<&CheckEvaluated> = folded.work.checks.iter().collect();
     checks.sort_by_key(|check| match check.verdict {
         Verdict::Fail { .. } => 0,
@@ -24,7 +44,7 @@ pub(super) fn render(screen: &mut Screen, folded: &FoldedTrial) {
         screen.line(0, "Checks", Some(STRONG));
     }
     for check in checks {
-        one(screen, check, folded);
+        one(screen, check, folded, calls);
     }
     screen.blank();
 }
@@ -38,32 +58,39 @@ pub(super) fn label(verdict: &Verdict) -> (&'static str, Style) {
     }
 }
 
-fn one(screen: &mut Screen, check: &CheckEvaluated, folded: &FoldedTrial) {
+fn one(
+    screen: &mut Screen,
+    check: &CheckEvaluated,
+    folded: &FoldedTrial,
+    calls: &BTreeMap<u64, String>,
+) {
     let (word, style) = label(&check.verdict);
     let step = verify_step(check, &folded.work.steps);
     let kind = step.map_or(String::new(), |step| format!(" ({})", step.kind));
     screen.title(word, style, &format!("{}{kind}", check.check));
     match &check.verdict {
         Verdict::Pass => {}
-        Verdict::Fail { reason } | Verdict::Unknown { reason } => screen.block(6, reason, None),
+        Verdict::Fail { reason } | Verdict::Unknown { reason } => {
+            screen.block(INDENT, reason, None)
+        }
     }
     for note in &check.notes {
-        screen.block(6, note, None);
+        screen.block(INDENT, note, None);
     }
     for seq in check.evidence.iter().take(CALLS) {
-        let call = folded.transcript.calls.iter().find(|call| call.seq == *seq);
-        let text = call.map_or_else(|| format!("#{seq}"), describe);
-        screen.cut(6, &text, Some(FAINT));
+        let text = calls.get(seq).cloned();
+        let text = text.unwrap_or_else(|| screen.shortened(INDENT, &format!("#{seq}")));
+        screen.push(INDENT, &text, Some(FAINT));
     }
     if check.evidence.len() > CALLS {
         let more = words::count((check.evidence.len() - CALLS) as u64, "call");
-        screen.line(6, &format!("… and {more} more"), Some(FAINT));
+        screen.line(INDENT, &format!("… and {more} more"), Some(FAINT));
     }
     let is_judge = step.is_some_and(|step| step.kind == "llmJudge");
     if let Some(output) = step.and_then(|step| step.output.as_ref())
         && check.verdict != Verdict::Pass
         && !is_judge
     {
-        screen.block(6, &output.to_string(), Some("| "));
+        screen.block(INDENT, &output.to_string(), Some("| "));
     }
 }
