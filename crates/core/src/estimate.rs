@@ -212,14 +212,11 @@ fn tokens(spent: &ModelSpending) -> Option<f64> {
 
 /// The recorded cost. If its price was unknown then, the price may be known now.
 fn cost(spent: &ModelSpending, model: Option<&str>, prices: &Prices) -> Option<f64> {
-    let priced = || {
+    let now = || {
         tokens(spent)?;
         prices.cost(model?, &spent.usage)
     };
-    spent
-        .cost_usd
-        .filter(|_| spent.unmetered == 0)
-        .or_else(priced)
+    spent.cost_usd.filter(|_| spent.unmetered == 0).or_else(now)
 }
 
 impl Estimate {
