@@ -133,7 +133,7 @@ impl Engine {
         host: &dyn Host,
     ) -> Result<PreparedRun, EngineError> {
         let mut prepared = prepare::prepare(self, options, host).await?;
-        prepared.estimate = estimate::of_run(&prepared)?;
+        prepared.estimate = estimate::of_run(&prepared);
         estimate::refuse(prepared.estimate.as_ref(), options.run.max_estimate_usd)?;
         Ok(prepared)
     }
@@ -160,7 +160,7 @@ impl Engine {
         host: &dyn Host,
     ) -> Result<PreparedRun, EngineError> {
         let mut prepared = evals::prepare(self, options, host).await?;
-        prepared.estimate = estimate::of_run(&prepared)?;
+        prepared.estimate = estimate::of_run(&prepared);
         estimate::refuse(prepared.estimate.as_ref(), options.run.max_estimate_usd)?;
         Ok(prepared)
     }
