@@ -4,6 +4,7 @@
 //! and holds no transcripts: its size depends only on the number of trials.
 
 mod agents;
+mod assertions;
 mod part;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::record::{RecordError, RunReader};
 use crate::statistics::{PassCount, Rate};
 
 pub use self::agents::AgentSummary;
+pub use self::assertions::{AssertionCount, AssertionCounter};
 pub use self::part::TrialFilter;
 pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
 pub use crate::index::{FindingCounts, FoundKind};
@@ -278,12 +280,22 @@ impl Summary {
 
     /// The pass rate of one agent or of all; `None` if no trial counts, or if the run was curtailed.
     pub fn rate(&self, agent: Option<&str>) -> Option<Rate> {
+        self.rate_of(agent, |_| true)
+    }
+
+    /// The pass rate of some cases.
+    pub(crate) fn rate_of(
+        &self,
+        agent: Option<&str>,
+        counts: impl Fn(&PlannedCase) -> bool,
+    ) -> Option<Rate> {
         if self.is_curtailed() {
             return None;
         }
         let tallies: Vec<PassCount> = self
             .cases
             .iter()
+            .filter(|case| counts(&case.case))
             .map(|case| {
                 let mut tally = PassCount::default();
                 let wanted = |trials: &&AgentTrials| agent.is_none_or(|name| trials.agent == name);

@@ -2,7 +2,8 @@
 //!
 //! Names in them are as recorded: the renderer escapes the sentence.
 
-use proctor_core::event::PlannedAgent;
+use proctor_core::causes::Cause;
+use proctor_core::event::{CheckPlace, PlannedAgent};
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
 
@@ -174,6 +175,27 @@ pub(crate) fn passed(trials: &AgentTrials) -> String {
     let standing = trials.standing();
     let all = standing.passed + standing.not_passed + standing.open;
     format!("{}/{all}", standing.passed)
+}
+
+/// The check with the line where it is written, and the reason: `toolsUsed (eval.yaml:18): no call fits`.
+pub(crate) fn cause(cause: &Cause<'_>) -> String {
+    let Some(check) = cause.check else {
+        return cause.reason.clone();
+    };
+    let mut places = cause
+        .trials
+        .iter()
+        .map(|(case, ..)| case.case.place_of(check));
+    // Checks of several cases may be written at different lines.
+    let first = places.next().flatten();
+    let is_same = |place: Option<&CheckPlace>| {
+        let both = place.zip(first);
+        both.is_some_and(|(a, b)| (&a.path, a.line) == (&b.path, b.line))
+    };
+    match first.filter(|_| places.all(is_same)) {
+        Some(CheckPlace { path, line, .. }) => format!("{check} ({path}:{line}): {}", cause.reason),
+        None => cause.text(),
+    }
 }
 
 /// An agent with its model, which is named once: the name of an agent may contain it.

@@ -12,8 +12,9 @@ use proctor_core::record::RecordError;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
+use crate::markdown::code::code;
 use crate::terminal::{self, TerminalStyle};
-use crate::{Report, ReportError, evals, json as documents, junit};
+use crate::{Report, ReportError, evals, json as documents, junit, markdown};
 
 /// The results of several suites.
 pub struct SuitesReport<'a> {
@@ -122,6 +123,25 @@ fn totals(report: &SuitesReport<'_>) -> String {
         .collect();
     let suites = crate::words::count(all as u64, "suite");
     format!("{suites}: {}; exit code {}", parts.join(", "), report.exit)
+}
+
+/// Renders the reports as Markdown, each in its share of `limit` bytes, and the totals.
+pub fn markdown(report: &SuitesReport<'_>, limit: usize) -> String {
+    let share = limit / report.reports.len().max(1);
+    let mut out = String::new();
+    for one in &report.reports {
+        out.push_str(&markdown::render(one, share));
+        out.push('\n');
+    }
+    for skipped in &report.skipped {
+        let (name, reason) = (code(skipped.name), code(skipped.reason));
+        out.push_str(&format!("{name} did not run: {reason}\n\n"));
+    }
+    for reason in &report.unreadable {
+        out.push_str(&format!("A record can't be read: {}\n\n", code(reason)));
+    }
+    out.push_str(&format!("**{}**\n", totals(report)));
+    out
 }
 
 /// Writes one JSON document: `proctor` with the exit code, and in `suites` the document of each suite.

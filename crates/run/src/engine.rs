@@ -19,6 +19,7 @@
 
 mod config;
 pub mod consent;
+mod contract;
 mod ending;
 mod error;
 pub mod estimate;
@@ -36,6 +37,7 @@ pub mod regrade;
 mod rerun;
 mod running;
 pub mod runs;
+mod selection;
 mod servers;
 mod shipped;
 mod source_context;

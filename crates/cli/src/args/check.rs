@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use proctor_core::event::PlannedProfile;
 
-use super::{GateArgs, LoadingArgs, OutputArgs, PlanArgs, span};
+use super::{GateArgs, LoadingArgs, PlanArgs, ReportArgs, span};
 
 /// Run suites: agents do its tasks with real servers; Proctor records and checks everything.
 ///
@@ -191,6 +191,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
+    /// Also write the result as one HTML file, to open in a browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
     /// Show each phase and call as it happens
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -200,7 +204,7 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
 
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) output: ReportArgs,
 
     #[command(flatten)]
     pub(crate) gates: GateArgs,

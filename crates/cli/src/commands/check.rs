@@ -61,9 +61,12 @@ fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
     }
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&[]));
-    let options = check_options(args, source(args)?, run_options(&args.run)?);
+    let (run, base) = run_options(&args.run)?;
+    let options = check_options(args, source(args)?, run);
     let format = args.run.output.output;
     let prepared = prepare_with(&host, format, engine.prepare(&options, &host))?;
+    // The plan holds the verdicts of the base.
+    drop(base);
     run_prepared(&args.run, &engine, prepared, &host)
 }
 
@@ -114,11 +117,16 @@ fn source(args: &CheckArgs) -> anyhow::Result<RunSource> {
     }
 }
 
-/// The run options of the flags that `check` and `evals run` share.
-pub(super) fn run_options(flags: &RunArgs) -> anyhow::Result<RunOptions> {
-    let mut options = run_options_without_base(flags);
-    options.gates = gate_options(&flags.gates)?;
-    Ok(options)
+/// The run options of the flags that `check` and `evals run` share, and the base that its gates are read from.
+pub(super) fn run_options(
+    flags: &RunArgs,
+) -> anyhow::Result<(RunOptions, Option<result::source::RunSource>)> {
+    let (gates, base) = gate_options(&flags.gates)?;
+    let options = RunOptions {
+        gates,
+        ..run_options_without_base(flags)
+    };
+    Ok((options, base))
 }
 
 /// The same without the base of `--no-regression`, which means another thing for several suites.
@@ -146,13 +154,18 @@ fn run_options_without_base(flags: &RunArgs) -> RunOptions {
     }
 }
 
-/// The gates of the flags.
-pub(super) fn gate_options(flags: &GateArgs) -> anyhow::Result<GateOptions> {
+/// The gates of the flags, and the base that they are read from: the copy of a pack lives as long as it is open.
+pub(super) fn gate_options(
+    flags: &GateArgs,
+) -> anyhow::Result<(GateOptions, Option<result::source::RunSource>)> {
     let base = flags.no_regression.as_deref();
-    Ok(GateOptions {
-        no_regression: base.map(result::run_folder).transpose()?,
+    let base = base.map(result::source::open).transpose();
+    let base = base.context("can't read the base of `--no-regression`")?;
+    let options = GateOptions {
+        no_regression: base.as_ref().map(|base| base.run().folder().to_owned()),
         ..gates_without_base(flags)
-    })
+    };
+    Ok((options, base))
 }
 
 fn gates_without_base(flags: &GateArgs) -> GateOptions {
@@ -179,7 +192,8 @@ pub(super) fn run_prepared(
         );
         output::message(&format!("{trials}; estimate: {estimate}\n"))?;
     }
-    let targets = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref())?;
+    let (out, junit) = (flags.out.as_deref(), flags.junit.as_deref());
+    let targets = Targets::resolve(out, junit, flags.report.as_deref())?;
     let runtime = threads::many_workers(None)?;
     // Before the first byte is written: a file size limit must be an error, not end the process.
     let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;

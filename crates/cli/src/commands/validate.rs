@@ -93,7 +93,15 @@ fn describe(loaded: &LoadedFile) -> String {
             }
             line
         }
-        LoadedFile::Case(case) => format!("task `{}`", printable(&case.name)),
+        LoadedFile::Case(case, 1) => format!("task `{}`", printable(&case.name)),
+        LoadedFile::Case(case, rows) => {
+            format!(
+                "task `{}`, {}",
+                printable(&case.name),
+                counted(*rows, "row")
+            )
+        }
+        LoadedFile::Selection(cases) => format!("selection, {}", counted(cases.len(), "row")),
         LoadedFile::Agent(agent) => format!("agent `{}`", printable(&agent.name)),
         LoadedFile::Script(script) => format!("script, {}", counted(script.rules(), "rule")),
         LoadedFile::Servers(servers) => format!("MCP config, {}", counted(servers.len(), "server")),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
@@ -326,6 +326,12 @@ pub struct Surface {
     pub prompts: Vec<Box<RawValue>>,
     /// The server's usage instructions.
     pub instructions: Option<String>,
+    /// The capabilities that the server declares. Older records don't have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Map<String, Value>>,
+    /// The lists that the server declares and did not return, with the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unlisted: BTreeMap<String, String>,
 }
 
 impl ServerSeen {

@@ -10,7 +10,8 @@ use crate::event::{
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
     PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted,
-    RunTally, ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted, UnknownEvent,
+    RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded, SurfaceChange, SurfaceCompared,
+    ToolName, ToolsSelected, TrialEnded, TrialStarted, UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -55,6 +56,9 @@ impl Redactor {
             }),
             EventKind::RunPlanned(planned) => EventKind::RunPlanned(self.planned(planned)),
             EventKind::ServerSeen(seen) => EventKind::ServerSeen(self.server_seen(seen)),
+            EventKind::SurfaceCompared(compared) => {
+                EventKind::SurfaceCompared(self.surface_compared(compared))
+            }
             EventKind::Prompted { text } => EventKind::Prompted {
                 text: self.body(text),
             },
@@ -83,6 +87,10 @@ impl Redactor {
             | EventKind::AgentWrote { .. }
             | EventKind::AgentClaimed(_)
             | EventKind::AgentEnded(_)) => self.of_agent(agent),
+            EventKind::CallWithheld(name) => EventKind::CallWithheld(self.tool_name(name)),
+            EventKind::ToolsSelected(selected) => {
+                EventKind::ToolsSelected(self.tools_selected(selected))
+            }
             EventKind::StepEnded(step) => EventKind::StepEnded(self.step_ended(step)),
             EventKind::Graded(graded) => EventKind::Graded(self.graded(graded)),
             EventKind::Unknown(event) => EventKind::Unknown(UnknownEvent {
@@ -124,6 +132,49 @@ impl Redactor {
             tool_list: seen.tool_list.map(|list| self.body(list)),
             surface: seen.surface.map(|surface| self.body(surface)),
             ..seen
+        }
+    }
+
+    fn tool_name(&self, name: ToolName) -> ToolName {
+        ToolName {
+            server: self.owned(name.server),
+            tool: self.owned(name.tool),
+        }
+    }
+
+    fn tools_selected(&self, selected: ToolsSelected) -> ToolsSelected {
+        let expected = selected.expected.into_iter();
+        let expected = expected.map(|name| self.tool_name(name));
+        let calls = selected.calls.into_iter().map(|call| SelectedCall {
+            server: self.optional(call.server),
+            tool: self.owned(call.tool),
+            arguments: self.body(call.arguments),
+        });
+        ToolsSelected {
+            expected: expected.collect(),
+            calls: calls.collect(),
+            ..selected
+        }
+    }
+
+    fn surface_compared(&self, compared: SurfaceCompared) -> SurfaceCompared {
+        let changes = compared.changes.into_iter();
+        SurfaceCompared {
+            server: self.owned(compared.server),
+            changes: changes.map(|change| self.surface_change(change)).collect(),
+            ..compared
+        }
+    }
+
+    /// A change of a surface without secrets.
+    pub fn surface_change(&self, change: SurfaceChange) -> SurfaceChange {
+        SurfaceChange {
+            place: self.owned(change.place),
+            message: self.owned(change.message),
+            witness: change
+                .witness
+                .and_then(|witness| serde_json::from_str(&self.json(&witness.to_string())).ok()),
+            ..change
         }
     }
 

@@ -7,6 +7,7 @@ use crate::fold::ModelActivity;
 use crate::index::Attempt;
 use crate::model::Usage;
 use crate::record::PART;
+use crate::tool_choice::ToolChoice;
 use crate::verdict::Verdict;
 
 /// The result of a planned trial.
@@ -35,6 +36,8 @@ pub struct TrialResult {
     /// The first check that failed, or else the first unknown one.
     pub decisive: Option<Box<UnmetCheck>>,
     pub duration: Duration,
+    /// The choice of a selection trial.
+    pub selection: Option<Box<ToolChoice>>,
     pub agent: ModelSpending,
     pub judge: ModelSpending,
 }
@@ -112,6 +115,7 @@ impl TrialResult {
             reason: None,
             decisive: None,
             duration: Duration::ZERO,
+            selection: None,
             agent: nothing,
             judge: nothing,
         }
@@ -133,6 +137,7 @@ impl TrialResult {
             reason: ended.reason.clone(),
             decisive: decisive.map(Box::new),
             duration: result.duration,
+            selection: result.selection.clone(),
             agent: ModelSpending::from(&result.agent),
             judge: ModelSpending::from(&result.judge),
         })

@@ -60,6 +60,7 @@ pub fn value(report: &CompareReport<'_>) -> Value {
         "medianSeconds": change(report.spending.median),
         "toolTokens": { "base": report.tools.weight.base, "new": report.tools.weight.new },
         "tools": report.tools.changes.iter().map(tool).collect::<Vec<_>>(),
+        "surfaces": report.tools.surfaces,
     })
 }
 

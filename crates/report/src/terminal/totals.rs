@@ -1,6 +1,5 @@
 //! The last part of the report: totals, the gate, and the folder of the record.
 
-use proctor_core::duration;
 use proctor_core::gate::{CaseVerdict, Gate, PassThreshold};
 use proctor_core::printable::printable;
 use proctor_core::summary::Summary;
@@ -29,8 +28,8 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     servers(page, summary);
     spent(page, summary);
     replayed(page, summary);
-    if report.part.is_none() {
-        page.fact("Time", &duration::brief(summary.duration));
+    if let Some(time) = words::time(summary.duration).filter(|_| report.part.is_none()) {
+        page.fact("Time", &time);
     }
     if let Some(profile) = &summary.plan.profile {
         let shown = format!("{} ({})", profile.name, profile.file);

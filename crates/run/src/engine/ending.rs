@@ -40,11 +40,15 @@ pub enum RunStopCause {
     Interrupted,
     /// A server was unusable, before the first trial.
     NotStarted(String),
+    /// A server changed in a way that the surface contract does not allow, before the first trial.
+    ContractBroken(String),
     /// An internal or disk error, with its causes.
     Broken(Vec<String>),
 }
 
 /// The exit codes of a run other than those of its gate.
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
 const INCONCLUSIVE: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
@@ -167,6 +171,8 @@ fn exit_of(completion: &RunCompletion, gate: &Gate) -> (u8, Option<String>) {
         RunCompletion::Finished(finished) => (gate.exit(), finished.stopped.clone()),
         RunCompletion::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
         RunCompletion::NotStarted(reason) => (INCONCLUSIVE, Some(reason.clone())),
+        RunCompletion::Invalid(reason) => (USAGE, Some(reason.clone())),
+        RunCompletion::ContractBroken(reason) => (FAILED, Some(reason.clone())),
         RunCompletion::Broken(error) => (INCONCLUSIVE, Some(causes(error).join(": "))),
     }
 }
@@ -218,7 +224,10 @@ fn stopped(completion: RunCompletion, redactor: &Redactor) -> Option<RunStopCaus
             finished.interrupted.then_some(RunStopCause::Interrupted)
         }
         RunCompletion::Interrupted => Some(RunStopCause::Interrupted),
-        RunCompletion::NotStarted(reason) => Some(RunStopCause::NotStarted(
+        RunCompletion::NotStarted(reason) | RunCompletion::Invalid(reason) => Some(
+            RunStopCause::NotStarted(redactor.text(&reason).into_owned()),
+        ),
+        RunCompletion::ContractBroken(reason) => Some(RunStopCause::ContractBroken(
             redactor.text(&reason).into_owned(),
         )),
         RunCompletion::Broken(error) => {

@@ -139,6 +139,8 @@ fn bare_suite(servers: &[Server]) -> Suite {
         skills: Vec::new(),
         isolation: Isolation::Trial,
         gates: PlannedGates::default(),
+        surface: None,
+        lint_off: Vec::new(),
         cases: Vec::new(),
         task_sets: Vec::new(),
         shipped: Vec::new(),

@@ -390,6 +390,16 @@ fn refuse_external_agents(suite: &Suite) -> Result<(), EngineError> {
         shipped.is_some_and(|shipped| shipped.eval.input.kind() != "execution")
     };
     let program = suite.agents.iter().find(|agent| is_external(agent));
+    let is_conversation = |case: &&Case| {
+        let selection = case.selection.as_ref();
+        selection.is_some_and(|selection| selection.messages.len() > 1)
+    };
+    if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_conversation)) {
+        return Err(EngineError::usage(format!(
+            "the external agent `{}` can't continue the conversation of `{}`: it takes one prompt",
+            agent.name, case.name
+        )));
+    }
     if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_for_model)) {
         return Err(EngineError::usage(format!(
             "the external agent `{}` can't run the shipped eval `{}`: set a model with `--model \

@@ -339,7 +339,10 @@ impl SuitesStop {
             RunCompletion::Finished(finished) if finished.interrupted => Some(Self::Interrupted),
             RunCompletion::Finished(finished) => finished.stopped.clone().map(Self::Reason),
             // Other suites may have other servers and another disk.
-            RunCompletion::NotStarted(_) | RunCompletion::Broken(_) => None,
+            RunCompletion::NotStarted(_)
+            | RunCompletion::Invalid(_)
+            | RunCompletion::ContractBroken(_)
+            | RunCompletion::Broken(_) => None,
         }
     }
 }

@@ -14,7 +14,7 @@ use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use proctor_run::progress::Progress;
 
-use crate::args::{OutputFormat, RunArgs};
+use crate::args::{ReportFormat, RunArgs};
 use crate::commands::counted;
 use crate::output;
 
@@ -57,7 +57,7 @@ impl Display {
             names,
             redactors,
             verbose: flags.verbose,
-            tells_why: flags.verbose || flags.output.output != OutputFormat::Text,
+            tells_why: flags.verbose || flags.output.output != ReportFormat::Text,
             terminal,
             done: 0,
             tally: BTreeMap::new(),

@@ -8,9 +8,9 @@ use anyhow::Context;
 use proctor_core::hint::counted;
 use proctor_core::problem::Problems;
 use proctor_core::suite::find::eval_files;
-use proctor_report::ReportError;
 use proctor_report::suites::{self, SkippedSuite, SuitesReport};
 use proctor_report::terminal::TerminalStyle;
+use proctor_report::{ReportError, markdown};
 use proctor_run::engine::host::HostNotice;
 use proctor_run::engine::suites::SuitePlan;
 use proctor_run::engine::{
@@ -24,7 +24,7 @@ use super::ending::{report, tell};
 use super::github::GitHubJob;
 use super::screen::RunScreen;
 use super::signals::{RunSignals, RunStage};
-use crate::args::{CheckArgs, OutputFormat, RunArgs};
+use crate::args::{CheckArgs, ReportFormat, RunArgs};
 use crate::commands::attended::InteractiveHost;
 use crate::commands::refused::RefusedRun;
 use crate::commands::shown::{InertJson, flattened};
@@ -55,6 +55,10 @@ pub(super) fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
     anyhow::ensure!(
         args.replay.is_none(),
         "`--replay` replays one suite; name one eval file"
+    );
+    anyhow::ensure!(
+        args.run.report.is_none(),
+        "`--report` writes the report of one suite; use `proctor result convert RUN --to html` after the runs"
     );
     let options = options(args, files);
     let prepared = until_stopped(engine.prepare_suites(&options, &host))?;
@@ -89,7 +93,7 @@ fn refused_all(host: &InteractiveHost, errors: Vec<EngineError>) -> anyhow::Erro
     let mut messages = Vec::new();
     for error in errors {
         // Several JSON documents would not be one.
-        let one = match refused(host, OutputFormat::Text, error).downcast::<RefusedRun>() {
+        let one = match refused(host, ReportFormat::Text, error).downcast::<RefusedRun>() {
             Ok(refused) => refused,
             Err(error) => {
                 output::error(&error, &known_secrets());
@@ -153,7 +157,7 @@ fn run(
     prepared: PreparedSuites,
     host: &dyn Host,
 ) -> anyhow::Result<Exit> {
-    let targets = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref())?;
+    let targets = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref(), None)?;
     let runtime = threads::many_workers(None)?;
     // Before the first byte is written: a file size limit must be an error, not end the process.
     let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;
@@ -273,17 +277,20 @@ fn write_files(targets: &Targets, shown: &SuitesReport<'_>) -> Vec<anyhow::Error
 
 fn show(flags: &RunArgs, shown: &SuitesReport<'_>) -> anyhow::Result<()> {
     match flags.output.output {
-        OutputFormat::Json => {
+        ReportFormat::Json => {
             let mut out = InertJson::new(BufWriter::new(io::stdout().lock()));
             suites::write_json(shown, &mut out).map_err(flattened)?;
             out.flush()?;
         }
-        OutputFormat::Text => {
+        ReportFormat::Text => {
             let look = TerminalStyle {
                 width: output::width(),
                 colour: true,
             };
             output::report(&suites::render(shown, look).map_err(ReportError::from)?)?;
+        }
+        ReportFormat::Markdown => {
+            output::result(&suites::markdown(shown, markdown::COMMENT))?;
         }
     }
     Ok(())
