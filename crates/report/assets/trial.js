@@ -62,7 +62,7 @@ function lanes(details) {
       const y = look === "failed" ? 2 : 5;
       paths[look] = (paths[look] || "") + `M${from.toFixed(1)} ${lane * 22 + y}h${w.toFixed(1)}v${22 - 2 * y}h-${w.toFixed(1)}z`;
     }
-    return svg("g", {}, svg("text", { x: 0, y: lane * 22 + 15 }, clip(name, 13)),
+    return svg("g", {}, svg("text", { x: 0, y: lane * 22 + 15 }, clip(printable(name), 13)),
       svg("path", { class: "axis", d: `M${left} ${lane * 22 + 11}H${width - 4}` }),
       Object.entries(paths).map(([look, d]) => svg("path", { class: look, d })));
   });
@@ -87,6 +87,7 @@ function timeline(run, i, details, target) {
 function mark(list, target) {
   const found = target && /^\d+$/.test(target) && document.getElementById(`e${target}`);
   for (const old of document.querySelectorAll(".event.target")) old.classList.remove("target");
+  if (target && !found) announce(`event ${clip(target, 20)} is not on this page`);
   if (!found || !document.contains(list)) return;
   found.classList.add("target");
   if (found instanceof HTMLDetailsElement) found.open = true;

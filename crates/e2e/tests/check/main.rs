@@ -16,6 +16,7 @@ mod followed;
 mod gates;
 mod github;
 mod guards;
+mod html;
 mod imports;
 mod indexes;
 mod kills;
