@@ -30,7 +30,8 @@ function bodyBlock(label, body, isJson = false) {
   if (typeof body === "string") return block(label, isJson ? laidOut(body) : body);
   const left = body.bytes - new TextEncoder().encode(body.head + body.tail).length;
   return [block(label, body.head, h("mark", { class: "cut" }, ` … ${count(left)} bytes left out … `), body.tail),
-    h("p", { class: "hint" }, `${count(body.bytes)} bytes in all`, body.sha256 && [", SHA-256 ", h("code", {}, body.sha256)], ". The record has the whole text.")];
+    h("p", { class: "hint" }, `${count(body.bytes)} bytes in all`, body.sha256 && [", SHA-256 ", h("code", {}, body.sha256)], ". The record has the whole text."),
+    wholeText(body)];
 }
 
 /** A body as text of the page. @param {RecordText} body */

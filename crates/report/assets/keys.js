@@ -5,7 +5,8 @@ const KEYS = /** @type {[string, string][]} */ ([["/", "search trials"], ["j, k"
   ["n, N", "next, previous failed trial"], ["[, ]", "previous, next trial of the case"], ["e", "next evidence"],
   ["o", "choose an outcome"], ["g o, g c, g t, g v, g s", "overview, cases, trials, coverage, servers"], ["d", "light or dark"], ["?", "this help"]]);
 
-const PAGES = /** @type {Record<string, string>} */ ({ o: "#/", c: "#/cases", t: "#/trials", v: "#/coverage", s: "#/servers" });
+const PAGES = /** @type {Record<string, string>} */ ({ o: "#/", c: "#/cases", t: "#/trials", v: "#/coverage", s: "#/servers",
+  ...(isServed ? { h: "#/history" } : {}) });
 
 let pressedG = false;
 

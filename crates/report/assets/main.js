@@ -2,7 +2,7 @@
 
 const app = {
   /** @type {Source} */
-  source: new EmbeddedSource(),
+  source: isServed ? new ServedSource() : new EmbeddedSource(),
   /** @type {Run} */
   run: /** @type {any} */ (null),
   /** The trial that is shown. @type {number | null} */
@@ -17,7 +17,8 @@ const app = {
 };
 
 const NAVIGATION = /** @type {[string, string, string][]} */ ([["", "#/", "Overview"], ["cases", "#/cases", "Cases"], ["trials", "#/trials", "Trials"],
-  ["coverage", "#/coverage", "Coverage"], ["servers", "#/servers", "Servers"]]);
+  ["coverage", "#/coverage", "Coverage"], ["servers", "#/servers", "Servers"],
+  ...(isServed ? [["history", "#/history", "History"], ["diff", "#/diff", "Compare"]] : [])]);
 
 /** @param {string} page */
 function header(page) {
@@ -68,6 +69,8 @@ async function show() {
   else if (name === "trials") page = trialsPage(run, query);
   else if (name === "coverage") page = coveragePage(run);
   else if (name === "servers") page = serversPage(run);
+  else if (isServed && name === "history") page = await historyPage(run, query);
+  else if (isServed && name === "diff") page = await comparePage(id);
   else if (name === "") page = overviewPage(run);
   else page = lost("There is no such page");
   // Another page was asked for meanwhile.
@@ -76,7 +79,7 @@ async function show() {
   app.shown = key;
   const title = page.querySelector("h1")?.textContent || "";
   document.title = printable(`${title === run.data.run.name ? "" : `${clip(title, 80)} · `}${clip(run.data.run.name, 80)} · Proctor`);
-  root().replaceChildren(header(name), page, app.status);
+  root().replaceChildren(header(name), ...(isServed ? [served().line] : []), page, app.status);
   if (!seq) scrollTo(0, 0);
 }
 
@@ -89,7 +92,7 @@ const root = () => /** @type {HTMLElement} */ (document.getElementById("root"));
 function failed(error) {
   const text = error instanceof Error ? error.message : String(error);
   root().replaceChildren(h("main", { id: "main" }, h("h1", {}, error instanceof Missing ? "No results" : "This report can't be shown"),
-    h("p", { class: "note" }, text)));
+    h("p", { class: "note" }, text), isServed && otherRuns()));
 }
 
 /** Opens everything that is folded, so that it is printed. */
@@ -112,6 +115,7 @@ async function start() {
   addEventListener("beforeprint", unfold);
   await show();
   performance.mark("ready");
+  if (isServed) served().follow();
 }
 
 start().catch(failed);

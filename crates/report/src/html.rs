@@ -12,7 +12,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub use self::assets::{PageSource, document_start, policy, script, style};
+pub use self::assets::{PageSource, document_start, policy, script, served_page, style};
 use self::blocks::{deflated, encoded};
 use self::order::{DetailOrder, detail_order};
 use crate::page::{Overview, TrialFacts, TrialPage};

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::CaseVerdict;
 use super::conditions::{Condition, between, percent};
 use crate::event::{CheckId, Outcome, PlannedCase};
-use crate::index::{self, Attempt, CheckVerdict, IndexScrutiny};
+use crate::index::{self, Attempt, CheckVerdict};
 use crate::record::{RecordError, RunReader};
 use crate::summary::Summary;
 use crate::verdict::Verdict;
@@ -20,7 +20,7 @@ struct Share {
     open: u64,
 }
 
-/// The conditions `--task` and `--assertion`, if they are set. Reads the index of the run.
+/// The conditions `--task` and `--assertion`, if they are set. Folds every trial of the run.
 pub fn check_rates(
     run: &RunReader,
     summary: &Summary,
@@ -30,29 +30,33 @@ pub fn check_rates(
     if task.is_none() && assertion.is_none() {
         return Ok(Vec::new());
     }
-    let entries = index::load(run, IndexScrutiny::Length)?.into_iter();
-    let attempts: HashMap<String, Attempt> =
-        entries.map(|entry| (entry.file, entry.attempt)).collect();
-    let (mut tasks, mut assertions) = (Share::default(), Share::default());
-    let mut most = 1;
+    let mut definite: HashMap<&str, (&PlannedCase, Option<Outcome>)> = HashMap::new();
+    let mut trials: u64 = 0;
     for (case, _, trial) in summary.trials() {
-        let attempt = trial
-            .result
-            .as_ref()
-            .and_then(|result| attempts.get(&result.file));
+        trials += 1;
         let is_definite = match trial.outcome() {
             Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut) => true,
             Some(Outcome::Errored | Outcome::Cancelled) | None => false,
         };
-        if let Some(attempt) = attempt.filter(|_| is_definite) {
-            tasks.add(&task_verdict(&case.case, trial.outcome(), attempt));
-            let checks = attempt.checks.iter().filter(|check| is_assertion(check));
-            most = most.max(checks.clone().count() as u64);
-            checks.for_each(|check| assertions.add(&check.verdict));
-        } else {
-            tasks.open += 1;
+        if let Some(result) = trial.result.as_ref().filter(|_| is_definite) {
+            definite.insert(&result.file, (&case.case, trial.outcome()));
         }
     }
+    let (mut tasks, mut assertions) = (Share::default(), Share::default());
+    let mut most = 1;
+    index::each_folded(run, |entry| {
+        let Some((case, outcome)) = definite.remove(entry.file.as_str()) else {
+            return;
+        };
+        trials -= 1;
+        tasks.add(&task_verdict(case, outcome, &entry.attempt));
+        let checks = entry.attempt.checks.iter();
+        let checks = checks.filter(|check| is_assertion(check));
+        most = most.max(checks.clone().count() as u64);
+        checks.for_each(|check| assertions.add(&check.verdict));
+    })?;
+    // Trials without a verdict, and those whose file is missing.
+    tasks.open += trials;
     // The record does not say how many assertions a trial without a verdict would have had.
     assertions.open += tasks.open * most;
     let mut all = Vec::new();

@@ -7,10 +7,11 @@ use data_encoding::BASE64;
 use sha2::{Digest, Sha256};
 
 /// The scripts, in the order in which they become one function. Those of pages come before `main.js`, which starts.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 17] = [
     include_str!("../../assets/dom.js"),
     include_str!("../../assets/format.js"),
     include_str!("../../assets/data.js"),
+    include_str!("../../assets/served.js"),
     include_str!("../../assets/run.js"),
     include_str!("../../assets/list.js"),
     include_str!("../../assets/pictures.js"),
@@ -22,6 +23,8 @@ const SCRIPTS: [&str; 14] = [
     include_str!("../../assets/case.js"),
     include_str!("../../assets/servers.js"),
     include_str!("../../assets/keys.js"),
+    include_str!("../../assets/history.js"),
+    include_str!("../../assets/compare.js"),
 ];
 
 const MAIN: &str = include_str!("../../assets/main.js");
@@ -75,6 +78,17 @@ pub fn policy(source: PageSource) -> String {
         let _ = write!(policy, "; connect-src 'self'");
     }
     policy
+}
+
+/// The page of a server, which has no data. The policy of its header forbids frames, which one in HTML can't.
+pub fn served_page() -> (String, String) {
+    let html = format!(
+        "{}<script>{}</script>\n</body>\n</html>\n",
+        document_start(PageSource::Http),
+        script()
+    );
+    let policy = format!("{}; frame-ancestors 'none'", policy(PageSource::Http));
+    (html, policy)
 }
 
 /// The document up to the place of its data and its script.

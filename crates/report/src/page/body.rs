@@ -36,11 +36,38 @@ pub enum PageBody {
 #[derive(Debug)]
 pub(super) struct BodyRoom {
     left: usize,
+    search: Option<TextSearch>,
+}
+
+/// A text that is searched by its hash.
+#[derive(Debug)]
+struct TextSearch {
+    sha256: String,
+    found: Option<String>,
 }
 
 impl BodyRoom {
     pub(super) fn new(bytes: usize) -> Self {
-        Self { left: bytes }
+        Self {
+            left: bytes,
+            search: None,
+        }
+    }
+
+    /// Without room, and with an eye on the text with this hash.
+    pub(super) fn searching(sha256: &str) -> Self {
+        Self {
+            left: 0,
+            search: Some(TextSearch {
+                sha256: sha256.to_owned(),
+                found: None,
+            }),
+        }
+    }
+
+    /// The text that was searched, if it occurred.
+    pub(super) fn into_found(self) -> Option<String> {
+        self.search.and_then(|search| search.found)
     }
 
     /// The text, cut if it is long or if there is no room left.
@@ -53,11 +80,15 @@ impl BodyRoom {
         }
         let (head, tail) = ends(text, limit);
         self.left -= head.len() + tail.len();
+        let sha256 = HEXLOWER.encode(&Sha256::digest(text));
+        if let Some(search) = self.search.as_mut().filter(|s| s.sha256 == sha256) {
+            search.found = Some(text.to_owned());
+        }
         PageBody::Cut {
             head: head.to_owned(),
             tail: tail.to_owned(),
             bytes: text.len() as u64,
-            sha256: Some(HEXLOWER.encode(&Sha256::digest(text))),
+            sha256: Some(sha256),
         }
     }
 

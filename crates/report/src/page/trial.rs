@@ -135,10 +135,23 @@ impl TrialPage {
         from: u64,
         limit: usize,
     ) -> Self {
-        match Self::read(report, case, file, from, limit) {
+        let mut room = BodyRoom::new(TRIAL_BYTES);
+        match Self::read(report, case, file, from, limit, &mut room) {
             Ok(page) => page,
             Err(error) => Self::unreadable(file, &error.to_string()),
         }
+    }
+
+    /// A text of an attempt that its page cuts, by its hash.
+    pub fn whole_text(
+        report: &Report<'_>,
+        case: &PlannedCase,
+        file: &str,
+        sha256: &str,
+    ) -> Result<Option<String>, RecordError> {
+        let mut room = BodyRoom::searching(sha256);
+        Self::read(report, case, file, 0, usize::MAX, &mut room)?;
+        Ok(room.into_found())
     }
 
     fn read(
@@ -147,6 +160,7 @@ impl TrialPage {
         file: &str,
         from: u64,
         limit: usize,
+        room: &mut BodyRoom,
     ) -> Result<Self, RecordError> {
         let run = report.run;
         let Some(trial) = run.trial_file(file) else {
@@ -166,15 +180,14 @@ impl TrialPage {
             fold.push(&event, run.blobs())?;
         }
         let folded = fold.finish();
-        let mut room = BodyRoom::new(TRIAL_BYTES);
-        let checks = checks(&folded, case, &places, &mut room);
-        let steps = other_steps(&folded, &places, &mut room);
+        let checks = checks(&folded, case, &places, room);
+        let steps = other_steps(&folded, &places, room);
         let source = ItemSource {
             run,
             folded: &folded,
             places: &places,
         };
-        let (items, next) = source.items(from, limit, &mut room);
+        let (items, next) = source.items(from, limit, room);
         let torn = events.torn();
         Ok(Self {
             phases: phases(&folded, &places),
@@ -183,7 +196,7 @@ impl TrialPage {
             checks,
             steps,
             notes: notes(&folded, torn.as_ref()),
-            ..Self::of(file, &folded, trial.ended, &mut room)
+            ..Self::of(file, &folded, trial.ended, room)
         })
     }
 

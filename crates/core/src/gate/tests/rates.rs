@@ -342,3 +342,17 @@ fn thresholds_on_tasks_and_assertions_count_apart() {
     // A timeout without any check proves nothing about assertions.
     check(&[(None, "t")], None, Some(0.1), 3);
 }
+
+/// An exit code depends on these verdicts, so the index alone is never believed.
+#[test]
+fn an_index_that_lies_about_assertions_meets_no_threshold() {
+    let written = written(&[(None, "a")], None);
+    let index = written.run.folder().join("index.jsonl");
+    let text = std::fs::read_to_string(&index).unwrap();
+    let lie = text.replace(r#"{"fail":{"reason":"no"}}"#, r#""pass""#);
+    assert_ne!(lie, text);
+    std::fs::write(&index, lie).unwrap();
+    let extra = check_rates(&written.run, &written.summary, None, Some(1.0)).unwrap();
+    let gate = Gate::with_conditions(&written.summary, &PlannedGates::default(), &extra);
+    assert_eq!(gate.exit(), 1, "{extra:?}");
+}
