@@ -11,7 +11,7 @@ use memchr::memmem;
 use serde::Deserialize;
 
 use crate::event::TrialStarted;
-use crate::record::{INDEX, RunReader, TrialBegan};
+use crate::record::{INDEX, MAX_LINE, RunReader, TrialBegan, open_file};
 
 use super::{INDEX_VERSION, IndexEntry, IndexLine};
 
@@ -90,7 +90,7 @@ impl StoredIndex {
             is_newer: false,
             line: Vec::new(),
         };
-        let Ok(file) = File::open(run.folder().join(INDEX)) else {
+        let Ok(file) = open_file(&run.folder().join(INDEX)) else {
             stored.is_whole = false;
             return stored;
         };
@@ -178,7 +178,7 @@ impl StoredIndex {
 pub(super) fn under_way(run: &RunReader) -> Vec<TrialBegan> {
     let mut began: Vec<TrialBegan> = Vec::new();
     let mut over = BTreeSet::new();
-    let Ok(file) = File::open(run.folder().join(INDEX)) else {
+    let Ok(file) = open_file(&run.folder().join(INDEX)) else {
         return began;
     };
     each_line(&file, |line, _| match head(line) {
@@ -194,14 +194,19 @@ pub(super) fn under_way(run: &RunReader) -> Vec<TrialBegan> {
     began
 }
 
-/// Calls `take` with each line, and whether a line feed ends it. Returns whether all of the file could be read.
+/// Calls `take` with each line, and whether a line feed ends it. Returns whether all of the file could be read: a line
+/// that Proctor would not write is not.
 fn each_line(file: &File, mut take: impl FnMut(&[u8], bool)) -> bool {
     let mut file = BufReader::with_capacity(1 << 16, file);
     let mut line = Vec::new();
     loop {
         line.clear();
-        match file.read_until(b'\n', &mut line) {
+        match (&mut file)
+            .take(MAX_LINE as u64)
+            .read_until(b'\n', &mut line)
+        {
             Ok(0) => return true,
+            Ok(MAX_LINE) => return false,
             Ok(_) => {
                 let has_end = line.pop_if(|byte| *byte == b'\n').is_some();
                 take(&line, has_end);
