@@ -71,6 +71,7 @@ fn run() -> std::process::ExitCode {
         Command::Validate(args) => commands::validate::run(&args),
         Command::List(args) => commands::list::run(&args),
         Command::Tools(args) => commands::tools::run(&args),
+        Command::Lint(args) => commands::lint::run(&args),
         Command::Call(args) => commands::call::run(&args),
         // It exits with the code of the server.
         Command::Record(args) => match commands::record::run(&args) {

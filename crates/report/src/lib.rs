@@ -10,6 +10,7 @@
 
 pub mod annotations;
 pub mod compare;
+pub mod contract;
 pub mod conversation;
 pub mod coverage;
 pub mod csv;
@@ -18,13 +19,16 @@ mod evidence;
 pub mod html;
 pub mod json;
 pub mod junit;
+pub mod lint;
 pub mod markdown;
 pub mod mcpchecker;
 pub mod otlp;
 pub mod page;
 pub mod regrade;
+mod selection;
 mod sentences;
 pub mod sheet;
+pub mod suites;
 pub mod summary;
 pub mod terminal;
 mod words;

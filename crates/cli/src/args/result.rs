@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use proctor_core::pattern::Pattern;
 
-use super::{DiffArgs, LoadingArgs, OutputArgs, OutputFormat, VerifyArgs};
+use super::{DiffArgs, LoadingArgs, OutputArgs, SummaryArgs, VerifyArgs};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -73,6 +73,13 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) output: ReportArgs,
+}
+
+/// The flag that chooses the format of a report.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ReportFormat,
@@ -86,15 +93,6 @@ pub(crate) enum ReportFormat {
     Json,
     /// Markdown for comments and issues, at most 60,000 bytes
     Markdown,
-}
-
-impl From<OutputFormat> for ReportFormat {
-    fn from(format: OutputFormat) -> Self {
-        match format {
-            OutputFormat::Text => Self::Text,
-            OutputFormat::Json => Self::Json,
-        }
-    }
 }
 
 /// The flags that select trials of a run.
@@ -115,32 +113,6 @@ pub(crate) struct FilterArgs {
     /// Only cases with these labels: `k=v,k=w,j=x` means k is v or w, and j is x
     #[arg(long, value_name = "LABELS")]
     pub(crate) label: Option<String>,
-}
-
-/// Show what needs attention: cases that missed their pass rule first, then causes and totals.
-///
-/// Each case has a strip with a mark per trial: passed ▖ failed ▌ timed out ¦ errored ▯ cancelled or not run ·
-/// (without UTF-8: . F T E C -). FLAKY means that trials failed although the case meets its pass rule.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor result summary latest
-  proctor result summary latest --all
-  proctor result summary latest -o json | jq '.causes[] | {count, check, reason}'
-
-The summary reads the index of the run and no trial, so it is quick for any number of trials.
-
-Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
-pub(crate) struct SummaryArgs {
-    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
-    #[arg(value_name = "RUN")]
-    pub(crate) run: PathBuf,
-
-    /// List every case that failed or is inconclusive, and every cause
-    #[arg(long)]
-    pub(crate) all: bool,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
 }
 
 /// Show what agents used of the servers, and which tools, arguments, enum values, resources and prompts no case
@@ -301,8 +273,8 @@ pub(crate) struct ExportArgs {
 
 /// Convert a run for other programs: browsers, CI servers, spreadsheets, notebooks, tracing, mcpchecker.
 ///
-/// `csv` is three tables: trials, calls and checks. `--out` names a folder for all of them, `--table` selects
-/// one. `otlp` is OpenTelemetry traces as JSON, one trial per line. `mcpchecker` is its result file, which
+/// `csv` is three tables: trials, calls and checks; with selection rows also tools and confusion. `--out` names
+/// a folder for all of them, `--table` selects one. `otlp` is OpenTelemetry traces as JSON, one trial per line. `mcpchecker` is its result file, which
 /// holds one agent.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -394,4 +366,8 @@ pub(crate) enum CsvTable {
     Calls,
     /// A row per check
     Checks,
+    /// A row per tool of selection rows, with precision and recall
+    Tools,
+    /// The confusion matrix of selection rows: expected and chosen tools
+    Confusion,
 }

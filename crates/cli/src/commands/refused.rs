@@ -4,12 +4,12 @@
 //! Main function: [`report`].
 
 use anyhow::Error;
-use proctor_report::{ReportError, html, junit};
+use proctor_report::{ReportError, html, junit, markdown};
 use serde_json::{Value, json};
 
 use super::known_secrets;
 use super::target::Targets;
-use crate::args::{OutputFormat, RunArgs};
+use crate::args::{ReportFormat, RunArgs};
 use crate::exit::{Exit, ReportedExit};
 use crate::output;
 
@@ -61,8 +61,15 @@ fn write(flags: &RunArgs, name: &str, refused: &RefusedRun) -> Vec<Error> {
         "results": [],
     });
     let mut errors = Vec::new();
-    if flags.output.output == OutputFormat::Json && !refused.is_documented {
-        errors.extend(output::json(&document).err());
+    if !refused.is_documented {
+        let written = match flags.output.output {
+            ReportFormat::Text => Ok(()),
+            ReportFormat::Json => output::json(&document),
+            ReportFormat::Markdown => {
+                output::result(&markdown::refused(name, exit, &refused.message))
+            }
+        };
+        errors.extend(written.err());
     }
     // A target that can't be written may be the reason itself.
     let (out, junit) = (flags.out.as_deref(), flags.junit.as_deref());

@@ -44,6 +44,6 @@ fn show(args: &ShowArgs, targets: &Targets, report: &Report<'_>) -> anyhow::Resu
     if let Some(error) = shown::write_files(targets, report).into_iter().next() {
         return Err(error);
     }
-    shown::show(report, args.output)?;
+    shown::show(report, args.output.output)?;
     Ok(Exit::Ok)
 }

@@ -74,14 +74,14 @@ pub(super) fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow:
 }
 
 /// A writer of JSON in which no string is a command to a CI service.
-struct InertJson<W> {
+pub(super) struct InertJson<W> {
     out: W,
     /// How many number signs came last, up to two. They are written with what follows them.
     held: usize,
 }
 
 impl<W: Write> InertJson<W> {
-    fn new(out: W) -> Self {
+    pub(super) fn new(out: W) -> Self {
         Self { out, held: 0 }
     }
 

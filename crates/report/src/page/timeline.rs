@@ -42,6 +42,10 @@ impl EventPlaces {
             | EventKind::ToolsOffered { .. }
             | EventKind::ModelAsked(_)
             | EventKind::Replayed { .. }
+            | EventKind::SurfaceCompared(_)
+            // The model's turn shows what it asked for.
+            | EventKind::CallWithheld(_)
+            | EventKind::ToolsSelected(_)
             | EventKind::AgentStarted(_)
             | EventKind::AgentWrote { .. }
             | EventKind::AgentEnded(_)

@@ -8,7 +8,7 @@ use proctor_core::gate::{CaseVerdict, PassThreshold, TrialCounts};
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
 
 use super::{is_flaky, short_name};
-use crate::words;
+use crate::{sentences, words};
 
 /// How a case stands, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,7 +123,8 @@ impl Cell<'_> {
             None => String::new(),
         };
         let times = cause.trials.len();
-        Some(format!("{} ({times}×{blame}{others})", cause.text()))
+        let text = sentences::cause(cause);
+        Some(format!("{text} ({times}×{blame}{others})"))
     }
 
     /// The trials without a verdict: `1 errored, 2 not run`.

@@ -1,6 +1,7 @@
 //! Each renderer on one sample run, with text in it that means harm.
 
 mod compare;
+mod contract;
 mod conversation;
 mod csv;
 mod html;

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use proctor_core::gate::Gate;
 use proctor_core::hint::listed;
+use proctor_core::selection::SelectionReport;
 use proctor_core::summary::Summary;
 use proctor_report::csv::{self, Table};
 use proctor_report::{Report, ReportError, html, junit, markdown, mcpchecker, otlp};
@@ -55,7 +56,7 @@ fn check(args: &ConvertArgs) -> anyhow::Result<()> {
         bail!("`--max-size` belongs to `--to html`");
     }
     if is_csv && args.table.is_none() && args.out.is_none() {
-        bail!("CSV has three tables: name a folder with `--out`, or one of them with `--table`");
+        bail!("CSV has several tables: name a folder with `--out`, or one of them with `--table`");
     }
     Ok(())
 }
@@ -82,6 +83,8 @@ fn render(
                 Some(CsvTable::Trials) | None => Table::Trials,
                 Some(CsvTable::Calls) => Table::Calls,
                 Some(CsvTable::Checks) => Table::Checks,
+                Some(CsvTable::Tools) => Table::Tools,
+                Some(CsvTable::Confusion) => Table::Confusion,
             };
             csv::write(report, table, out)
         }
@@ -99,7 +102,10 @@ fn render(
 fn tables(report: &Report<'_>, folder: &Path) -> anyhow::Result<()> {
     let failed = || format!("can't create `{}`", folder.display());
     fs::create_dir_all(folder).with_context(failed)?;
-    for table in Table::ALL {
+    let of_selection = Table::OF_SELECTION.into_iter();
+    let has_selection = !SelectionReport::of(report.summary).is_empty();
+    let of_selection = of_selection.filter(|_| has_selection);
+    for table in Table::ALL.into_iter().chain(of_selection) {
         let target = Target::open(&folder.join(format!("{}.csv", table.name())))?;
         target.write(|out| csv::write(report, table, out))?;
     }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RunsArgs) -> anyhow::Result<Exit> {
                 "`{RUNS}` contains no runs; `proctor check` creates one\n"
             ))?;
         }
-        OutputFormat::Text => output::result(&table::render(&runs, jiff::Timestamp::now()))?,
+        OutputFormat::Text => output::report(&table::render(&runs, jiff::Timestamp::now()))?,
     }
     Ok(Exit::Ok)
 }
