@@ -40,6 +40,11 @@ function bodyText(body) {
   return h("div", { class: "text" }, body.head, h("mark", { class: "cut" }, ` … cut: ${count(body.bytes)} bytes in all … `), body.tail, wholeText(body));
 }
 
+/** A sentence in which names are in backticks. @param {string} text */
+function sentence(text) {
+  return text.split("`").map((part, i) => (i % 2 === 1 ? h("code", {}, part) : part));
+}
+
 /** A button that copies a text. @param {string} name @param {() => string} text */
 function copyButton(name, text) {
   const button = h("button", { type: "button", class: "copy", click: async () => {
