@@ -79,6 +79,7 @@ fn run() -> std::process::ExitCode {
             Err(error) => Err(error),
         },
         Command::Result(command) => commands::result::run(&command),
+        Command::View(args) => commands::viewer::run(&args),
         Command::Agents(args) => commands::agents::run(&args),
         Command::Evals(command) => commands::evals::run(&command),
         Command::Model(ModelCommand::Serve(args)) => commands::model::serve(&args),

@@ -229,6 +229,19 @@ impl View<'_> {
             }
             EventKind::Prompted { text } => format!("prompt: {}", self.body(text)?),
             EventKind::ToolsOffered { tools } => format!("tools available: {}", self.body(tools)?),
+            EventKind::CallWithheld(name) => {
+                format!(
+                    "call of {} on {} withheld: not executed",
+                    name.tool, name.server
+                )
+            }
+            EventKind::ToolsSelected(selected) => {
+                let names: Vec<&str> = selected.calls.iter().map(|c| c.tool.as_str()).collect();
+                match &names[..] {
+                    [] => "chose no tool".to_owned(),
+                    names => format!("chose {}, not executed", names.join(", ")),
+                }
+            }
             EventKind::ModelAsked(asked) => format!(
                 "model {} request ({}): {}",
                 asked.ask,

@@ -134,6 +134,26 @@ pub struct PlannedOptions {
     /// The gates, also those of the suite's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<Box<PlannedGates>>,
+    /// Whether trials that can't change the answer of the gate are not started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop_when_decided: bool,
+    /// The profile that set flags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Box<PlannedProfile>>,
+}
+
+/// The profile of a run: defaults for flags, from `proctor.yaml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedProfile {
+    pub name: String,
+    /// The absolute path of its file.
+    pub file: String,
+    /// Its values by key, as text.
+    pub values: BTreeMap<String, String>,
+    /// The keys whose values the command line replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overridden: Vec<String>,
 }
 
 /// A case of a run.

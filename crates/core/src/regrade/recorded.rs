@@ -73,6 +73,8 @@ impl RecordedTrial {
                 | EventKind::AgentWrote { .. }
                 | EventKind::AgentClaimed(_)
                 | EventKind::AgentEnded(_)
+                | EventKind::CallWithheld(_)
+                | EventKind::ToolsSelected(_)
                 | EventKind::StepEnded(_)
                 | EventKind::Graded(_)
                 | EventKind::Unknown(_) => fold.push(&event, run.blobs())?,

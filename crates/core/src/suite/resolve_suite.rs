@@ -338,7 +338,7 @@ fn task_sets(config: &EvalConfig) -> Vec<TaskSetConfig> {
         .flat_map(|sets| &sets.value);
     sets.filter(|set| set.evals.is_none())
         .map(|set| TaskSetConfig {
-            path: text(&set.path),
+            path: text(&set.path).or_else(|| text(&set.selection)),
             glob: text(&set.glob),
             label_selector: set
                 .label_selector

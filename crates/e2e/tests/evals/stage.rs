@@ -326,6 +326,8 @@ impl Stage {
             width: Parallelism::Any(2),
             fail_fast: false,
             detailed: false,
+            stop_when_decided: false,
+            first: 0,
         };
         let context = Arc::new(context);
         let running = runner::run(

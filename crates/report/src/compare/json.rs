@@ -76,6 +76,7 @@ fn cause(answer: &ComparisonAnswer) -> Option<&'static str> {
     match answer {
         ComparisonAnswer::Regression | ComparisonAnswer::NoRegressionShown => None,
         ComparisonAnswer::Inconclusive { cause, .. } => Some(match cause {
+            InconclusiveCause::Curtailed { .. } => "curtailed",
             InconclusiveCause::ChangedRecord { .. } => "changed-record",
             InconclusiveCause::NothingPaired => "nothing-paired",
             InconclusiveCause::NoVerdicts => "no-verdicts",
