@@ -26,6 +26,7 @@ impl Exit {
         match code {
             0 => Self::Ok,
             1 => Self::Failed,
+            2 => Self::Usage,
             130 => Self::Interrupted,
             // Any other code is not a success.
             _ => Self::Inconclusive,

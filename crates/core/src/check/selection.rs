@@ -69,6 +69,14 @@ impl SelectionCheck {
         is_of_server && names.contains(&call.tool)
     }
 
+    /// The name of a chosen tool for messages, with its server if that is not the expected one.
+    fn shown(&self, call: &ChosenTool) -> String {
+        match (&self.server, &call.server) {
+            (Some(wanted), Some(server)) if wanted != server => format!("{server}.{}", call.tool),
+            _ => call.tool.clone(),
+        }
+    }
+
     pub(super) fn details(&self) -> Vec<String> {
         let mut details = vec![match &self.expect {
             ExpectedTools::None => "no call".to_owned(),
@@ -98,7 +106,10 @@ impl SelectionCheck {
 
     fn judge(&self, calls: &[ChosenTool]) -> CheckResult {
         let fail = |reason: String| CheckResult::fail(reason, Vec::new());
-        let named = |calls: &[&ChosenTool]| listed(calls.iter().map(|call| call.tool.as_str()));
+        let named = |calls: &[&ChosenTool]| {
+            let names: Vec<String> = calls.iter().map(|call| self.shown(call)).collect();
+            listed(names.iter().map(String::as_str))
+        };
         let invented: Vec<&ChosenTool> = calls.iter().filter(|c| c.server.is_none()).collect();
         if !invented.is_empty() {
             let names = named(&invented);

@@ -111,7 +111,8 @@ fn typed(row: Node, cx: &Context<'_>) -> Option<Node> {
             "arguments" | "messages" => match json::decode(text) {
                 Ok(value) => rows::node_of(value, span).data,
                 Err(error) => {
-                    let message = format!("`{}` is not JSON: {error}", entry.key);
+                    let fault = rows::json_fault(&error);
+                    let message = format!("`{}` is not JSON: {fault}", entry.key);
                     cx.report(span, Problem::error(Code::Syntax, message));
                     return None;
                 }

@@ -23,7 +23,7 @@ use crate::json::canonical;
 use crate::problem::{Code, Problem, SourceText, Span, WithSpan};
 
 pub(super) use self::fill::{fill_case, fill_node, names_of, node_names, row_names};
-pub(super) use self::jsonl::node_of;
+pub(super) use self::jsonl::{json_fault, node_of};
 
 /// The maximum number of values in a file of rows.
 const MAX_VALUES: usize = 1_000_000;

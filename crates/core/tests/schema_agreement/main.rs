@@ -77,7 +77,16 @@ fn a_file_that_uses_every_key_is_accepted_by_both() {
 /// Otherwise breaking the files would never reach it.
 #[test]
 fn the_complete_files_leave_no_key_out() {
-    let alternatives = ["agent", "agentFile", "env", "steps", "raw", "exact", "file"];
+    let alternatives = [
+        "agent",
+        "agentFile",
+        "env",
+        "steps",
+        "raw",
+        "exact",
+        "file",
+        "rowsFrom",
+    ];
     for kind in KINDS {
         let text = complete(kind).to_string();
         let schema = schema(kind);

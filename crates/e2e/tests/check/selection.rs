@@ -1,10 +1,10 @@
 //! Selection rows: the first turn of a model is graded, and no tool is called.
 
-use std::time::Duration;
+use std::process::Command;
 
 use proctor_core::event::EventKind;
 use proctor_core::record::RunReader;
-use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
@@ -56,6 +56,25 @@ fn outcomes(seen: &SessionOutcome) -> Vec<(String, String)> {
     };
     let results = result["results"].as_array().unwrap();
     results.iter().map(entry).collect()
+}
+
+/// The end of a command without a record of its own.
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn proctor(words: &[&str]) -> Ended {
+    let output = Command::new(proctor_e2e::proctor())
+        .args(words)
+        .output()
+        .unwrap();
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
 }
 
 fn document(seen: &SessionOutcome) -> Value {
@@ -167,15 +186,13 @@ fn a_tool_of_several_servers_needs_its_server() {
     assert_eq!(seen.code, Some(2), "{}", seen.stderr);
     let expected = "several servers list the tool `echo`: `fixture`, `other`";
     assert!(seen.stderr.contains(expected), "{}", seen.stderr);
-    // The model sees the tools of both, so the plain name is invented.
     sets(json!({"selection": "rows.yaml", "server": "other"}));
     let seen = suite.check(&[]).run();
     assert_eq!(seen.code, Some(1), "{}", seen.stderr);
-    assert!(
-        seen.stdout.contains("which no server offers"),
-        "{}",
-        seen.stdout
-    );
+    let expected = "expected `echo`, found `fixture.echo`";
+    assert!(seen.stdout.contains(expected), "{}", seen.stdout);
+    sets(json!({"selection": "rows.yaml", "server": "fixture"}));
+    assert_eq!(suite.check(&[]).run().code, Some(0));
 }
 
 #[test]
@@ -187,7 +204,7 @@ fn a_regrade_uses_the_rows_as_they_are_now() {
     let file = json!({"kind": "Selection", "metadata": {"name": "r"}, "spec": {"rows": rows}});
     suite.write("rows.yaml", &file.to_string());
     let record = seen.record.display().to_string();
-    let regraded = Session::new(&["result", "regrade", &record]).run();
+    let regraded = proctor(&["result", "regrade", &record]);
     assert_eq!(
         regraded.code,
         Some(0),
@@ -212,7 +229,7 @@ fn the_same_figures_are_in_every_report() {
         let mut all = vec!["result"];
         all.extend(words);
         all.insert(2, &record);
-        let seen = Session::new(&all).within(Duration::from_mins(1)).run();
+        let seen = proctor(&all);
         assert_eq!(seen.code, Some(0), "{words:?}: {}", seen.stderr);
         seen.stdout
     };
@@ -247,21 +264,21 @@ fn the_first_file_has_a_row_per_tool_that_a_person_must_write() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().display().to_string();
     let fixture = proctor_e2e::fixture().display().to_string();
-    let init = || Session::new(&["init", &at, "--selection"]).on(&fixture, &[]);
-    let seen = init().run();
+    let init = || proctor(&["init", &at, "--selection", "--", &fixture]);
+    let seen = init();
     assert_eq!(seen.code, Some(0), "{}", seen.stderr);
     let path = folder.path().join("selection.yaml");
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("expect: \"echo\""), "{text}");
     let shown = path.display().to_string();
-    let checked = Session::new(&["validate", &shown]).run();
+    let checked = proctor(&["validate", &shown]);
     assert_eq!(checked.code, Some(2), "{}", checked.stdout);
     assert!(
         checked.stdout.contains("the prompt is still to be written"),
         "{}",
         checked.stdout
     );
-    assert_eq!(init().run().code, Some(2), "it would overwrite the file");
+    assert_eq!(init().code, Some(2), "it would overwrite the file");
     let mut number = 0;
     let written: String = text
         .lines()
@@ -274,7 +291,7 @@ fn the_first_file_has_a_row_per_tool_that_a_person_must_write() {
         })
         .collect();
     std::fs::write(&path, written).unwrap();
-    let checked = Session::new(&["validate", &shown]).run();
+    let checked = proctor(&["validate", &shown]);
     assert_eq!(checked.code, Some(0), "{}", checked.stdout);
     assert!(
         checked.stdout.contains("selection, 8 rows"),

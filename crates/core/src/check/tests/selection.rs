@@ -71,7 +71,7 @@ fn a_turn_passes_if_all_calls_are_expected_and_one_is_there() {
     let other = (Some("svn"), "log", json!({}));
     assert_eq!(
         verdict(&either, &[other.clone()]),
-        "fail: expected `log` or `show`, found `log`"
+        "fail: expected `log` or `show`, found `svn.log`"
     );
     let any_server = SelectionCheck {
         server: None,

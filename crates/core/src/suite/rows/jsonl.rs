@@ -30,7 +30,7 @@ pub(super) fn read(source: &SourceText, cx: &Context<'_>) -> Option<Vec<Node>> {
                 cx.report(span, Problem::error(Code::Type, message));
             }
             Err(error) => {
-                let message = format!("invalid JSON: {error}");
+                let message = format!("invalid JSON: {}", json_fault(&error));
                 cx.report(span, Problem::error(Code::Syntax, message));
             }
         }
@@ -40,6 +40,13 @@ pub(super) fn read(source: &SourceText, cx: &Context<'_>) -> Option<Vec<Node>> {
         }
     }
     Some(rows)
+}
+
+/// What is wrong with a JSON text, without the line of the text, which is not that of the file.
+pub(in crate::suite) fn json_fault(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let (fault, _) = text.split_once(" at line ").unwrap_or((&text, ""));
+    fault.to_owned()
 }
 
 /// A JSON value as a node. All its parts have the same place.

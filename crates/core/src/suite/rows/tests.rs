@@ -34,7 +34,12 @@ fn loaded(spec: &str, assertions: &str, files: &[(&str, &[u8])]) -> Result<Suite
                     .and_then(Path::file_name)
                     .unwrap_or_default();
                 let line = p.place.as_ref().map_or(0, |place| place.line);
-                format!("{}:{line}: {}", path.display(), p.message)
+                let folder = format!("{}/", folder.path().display());
+                format!(
+                    "{}:{line}: {}",
+                    path.display(),
+                    p.message.replace(&folder, "")
+                )
             })
             .collect()
     })
