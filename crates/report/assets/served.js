@@ -81,22 +81,29 @@ class ServedSource extends HttpSource {
     return this.get(`${this.path}/trials/${trial}?from=${from}`);
   }
 
-  /** Follows the run until the page is left. A lost stream is taken up where it ended. */
+  /**
+   * Follows the run while the page can be seen: a browser opens only a few connections to a server, and hidden tabs
+   * must not take them all. A lost stream is taken up where it ended.
+   */
   async follow() {
     for (let wait = 1000; ; wait = Math.min(wait * 2, 15000)) {
+      while (document.hidden) await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
+      const stop = new AbortController();
+      document.addEventListener("visibilitychange", () => stop.abort(), { signal: stop.signal });
       try {
-        await this.read(() => { wait = 1000; });
+        await this.read(stop.signal, () => { wait = 1000; });
       } catch (error) {
-        this.error = error instanceof Error ? error.message : String(error);
+        if (!stop.signal.aborted) this.error = error instanceof Error ? error.message : String(error);
         this.draw();
       }
-      await new Promise((done) => setTimeout(done, wait));
+      if (!stop.signal.aborted) await new Promise((done) => setTimeout(done, wait));
+      stop.abort();
     }
   }
 
-  /** Reads the stream to its end. @param {() => void} arrived */
-  async read(arrived) {
-    const response = await this.ask(`${this.path}/events?from=${this.revision}`);
+  /** Reads the stream to its end. @param {AbortSignal} signal @param {() => void} arrived */
+  async read(signal, arrived) {
+    const response = await this.ask(`${this.path}/events?from=${this.revision}`, signal);
     this.error = "";
     this.draw();
     const stream = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();

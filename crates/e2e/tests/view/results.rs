@@ -1,6 +1,7 @@
 //! What the viewer shows is what `result show` says.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use proctor_e2e::suite::SuiteFixture;
@@ -128,4 +129,27 @@ fn a_run_that_is_killed_is_never_a_success() {
     });
     assert!(!assert_same(&viewer, &suite, "one"));
     assert_eq!(status(&viewer)["running"], serde_json::json!([]));
+}
+
+#[test]
+fn the_browser_opens_a_private_file_that_leads_to_the_page() {
+    let suite = suite();
+    run(&suite, "one");
+    let browser = suite.path("browser");
+    let script = "#!/bin/sh\nls -ld \"$(dirname \"$1\")\" > seen.tmp; cat \"$1\" >> seen.tmp; mv seen.tmp seen\n";
+    fs::write(&browser, script).unwrap();
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    let viewer = Viewer::start_with(suite.folder(), &["runs", "--open"], |command| {
+        command.env("BROWSER", &browser);
+    });
+    let seen = suite.path("seen");
+    until("the browser was not started", || seen.exists());
+    let text = fs::read_to_string(seen).unwrap();
+    assert!(text.starts_with("drwx------"), "{text}");
+    let url = format!(
+        "url=http://127.0.0.1:{}/#token={}\"",
+        viewer.port, viewer.token
+    );
+    assert!(text.contains(&url), "{text}");
+    assert_eq!(viewer.stop(), Some(0));
 }

@@ -51,17 +51,22 @@ impl Reply {
 impl Viewer {
     /// Starts `proctor view` in a folder.
     pub fn start(folder: &Path, words: &[&str]) -> Self {
+        Self::start_with(folder, words, |_| {})
+    }
+
+    pub fn start_with(folder: &Path, words: &[&str], set_up: impl Fn(&mut Command)) -> Self {
         let mark = format!("view-{}-{:?}", std::process::id(), Instant::now());
-        let mut child = Command::new(proctor_e2e::proctor())
+        let mut command = Command::new(proctor_e2e::proctor());
+        command
             .arg("view")
             .args(words)
             .current_dir(folder)
             .env(MARK, &mark)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::null());
+        set_up(&mut command);
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         stdout.read_line(&mut line).unwrap();
