@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use self::template::Template;
 use crate::check::Check;
-use crate::event::{CheckPlace, PlannedGates, TaskSetConfig};
+use crate::event::{CheckPlace, PlannedGates, PlannedKnownFailure, TaskSetConfig};
 
 pub mod agent;
 pub mod agent_environment;
@@ -26,6 +26,7 @@ pub mod eval_file;
 pub(crate) mod files;
 pub mod gates_file;
 pub mod go_template;
+pub mod known_failures_file;
 mod limits;
 mod load;
 pub mod mcp_file;
@@ -72,6 +73,11 @@ pub struct Suite {
     pub isolation: Isolation,
     /// The conditions for success, unless the command line sets them.
     pub gates: PlannedGates,
+    /// The run that a new run must not be worse than, as written: a path relative to the eval file, or a
+    /// name such as `latest`.
+    pub no_regression: Option<String>,
+    /// The cases that are expected to fail.
+    pub known_failures: Vec<PlannedKnownFailure>,
     /// The cases to evaluate, in order.
     pub cases: Vec<Case>,
     /// The task sets as the eval file has them.

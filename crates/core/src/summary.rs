@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::SkippedEval;
 use crate::event::{
-    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedGates, PlannedWarning,
-    RunConfig, RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, WireKind,
+    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedGates, PlannedKnownFailure,
+    PlannedWarning, RunConfig, RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, WireKind,
 };
 use crate::fold::ModelActivity;
 use crate::index::{self, Attempt, IndexEntry, IndexScrutiny};
@@ -72,6 +72,8 @@ pub struct PlanSummary {
     pub replay: Option<String>,
     /// The gates that the run was started with.
     pub gates: Option<Box<PlannedGates>>,
+    /// The cases that are expected to fail, also those that the run did not select.
+    pub known_failures: Vec<PlannedKnownFailure>,
     /// The configuration of the run, if its record has it.
     pub config: Option<RunConfig>,
     pub warnings: Vec<PlannedWarning>,
@@ -96,6 +98,8 @@ pub struct AgentTrials {
     pub trials: Vec<TrialSummary>,
     /// The trials that a [`TrialFilter`] left out. They still count for the pass rule of the case.
     pub left_out: TrialCounts,
+    /// Why the case is expected to fail, if it is listed as a known failure.
+    pub known_failure: Option<String>,
 }
 
 /// The number of trials per outcome.
@@ -144,9 +148,25 @@ impl AgentTrials {
         }
     }
 
-    /// Whether the case meets its pass rule.
+    /// What the case means for the gate: whether it meets its pass rule. A known failure that misses it is
+    /// as expected, and one that meets it is an unexpected pass, which misses the gate.
     pub fn verdict(&self, case: &PlannedCase) -> CaseVerdict {
+        match (&self.known_failure, self.rule_verdict(case)) {
+            (Some(_), CaseVerdict::Missed) => CaseVerdict::KnownFailure,
+            (Some(_), CaseVerdict::Met) => CaseVerdict::Missed,
+            (_, verdict) => verdict,
+        }
+    }
+
+    /// Whether the case meets its pass rule, listed as a known failure or not.
+    pub fn rule_verdict(&self, case: &PlannedCase) -> CaseVerdict {
         PassThreshold::of(case.pass).verdict(self.standing())
+    }
+
+    /// Why the case was expected to fail, if it meets its pass rule.
+    pub fn unexpected_pass(&self, case: &PlannedCase) -> Option<&str> {
+        let reason = self.known_failure.as_deref()?;
+        (self.rule_verdict(case) == CaseVerdict::Met).then_some(reason)
     }
 }
 
@@ -294,7 +314,7 @@ impl Summary {
         let plan = planned.ok_or_else(|| RecordError::NoPlan {
             path: run.folder().to_owned(),
         })?;
-        let (cases, plan) = unrolled(plan);
+        let (cases, plan) = unrolled(plan, &run.started().started);
         Ok(Self {
             started: run.started().clone(),
             plan,
@@ -373,8 +393,18 @@ impl Summary {
 }
 
 /// The cases of a plan without any results, and the rest of the plan.
-fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
+fn unrolled(plan: RunPlanned, started: &str) -> (Vec<CaseSummary>, PlanSummary) {
     let agents = plan.agents;
+    let known = &plan.asked.known_failures;
+    let known_failure = |case: &PlannedCase, agent: &PlannedAgent| {
+        let is_meant = |known: &&PlannedKnownFailure| {
+            known.is_about(&case.name, &case.id)
+                && known.is_of(&agent.name)
+                && !known.is_expired(started)
+        };
+        let found = known.iter().find(is_meant);
+        found.map(|known| known.reason.clone())
+    };
     let cases = plan
         .cases
         .into_iter()
@@ -385,6 +415,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
                     agent: agent.name.clone(),
                     trials: (1..=case.runs).map(TrialSummary::not_run).collect(),
                     left_out: TrialCounts::default(),
+                    known_failure: known_failure(&case, agent),
                 })
                 .collect(),
             case,
@@ -397,6 +428,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         shared_servers: plan.shared_servers,
         replay: plan.asked.replay,
         gates: plan.asked.gates,
+        known_failures: plan.asked.known_failures,
         config: plan.config.map(|config| *config),
         warnings: plan.warnings,
         kind: plan.kind,

@@ -9,6 +9,7 @@
 )]
 
 pub mod annotations;
+pub mod calibration;
 pub mod compare;
 pub mod conversation;
 pub mod coverage;

@@ -168,6 +168,7 @@ fn listed(
         let (label, colour) = match cell.standing {
             CaseStatus::Missed => ("MISSED", BAD),
             CaseStatus::Inconclusive => ("INCONCL", DOUBTFUL),
+            CaseStatus::KnownFailure => ("KNOWN", DOUBTFUL),
             CaseStatus::Flaky => ("FLAKY", DOUBTFUL),
             CaseStatus::Passed => ("PASSED", GOOD),
         };

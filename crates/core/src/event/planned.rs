@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::problem::Problem;
 
-use super::{Body, CheckId, PlannedGates, RunConfig};
+use super::{Body, CheckId, PlannedGates, PlannedKnownFailure, RunConfig};
 
 /// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -134,6 +134,9 @@ pub struct PlannedOptions {
     /// The gates, also those of the suite's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<Box<PlannedGates>>,
+    /// The cases that are expected to fail, from the suite's file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_failures: Vec<PlannedKnownFailure>,
 }
 
 /// A case of a run.

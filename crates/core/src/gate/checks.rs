@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::CaseVerdict;
-use super::conditions::{Condition, between, percent};
+use super::conditions::{Condition, between, is_counted, percent};
 use crate::event::{CheckId, Outcome, PlannedCase};
 use crate::index::{self, Attempt, CheckVerdict};
 use crate::record::{RecordError, RunReader};
@@ -35,7 +35,8 @@ pub fn check_rates(
         entries.map(|entry| (entry.file, entry.attempt)).collect();
     let (mut tasks, mut assertions) = (Share::default(), Share::default());
     let mut most = 1;
-    for (case, _, trial) in summary.trials() {
+    let counted = summary.trials().filter(|(_, cell, _)| is_counted(cell));
+    for (case, _, trial) in counted {
         let attempt = trial
             .result
             .as_ref()

@@ -9,8 +9,9 @@ use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CaseTally, CheckEvaluated, CheckId, CheckPlace,
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
-    PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted, RunTally,
-    ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted, UnknownEvent,
+    PlannedKnownFailure, PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned,
+    RunStarted, RunTally, ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted,
+    UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -215,6 +216,12 @@ impl Redactor {
             hint: self.optional(warning.hint),
             ..warning
         };
+        let known = |known: PlannedKnownFailure| PlannedKnownFailure {
+            case: self.owned(known.case),
+            agent: self.optional(known.agent),
+            reason: self.owned(known.reason),
+            ..known
+        };
         let not_run = |eval: SkippedEval| SkippedEval {
             eval_id: self.optional(eval.eval_id),
             server: self.owned(eval.server),
@@ -239,6 +246,12 @@ impl Redactor {
                     .asked
                     .gates
                     .map(|gates| Box::new(self.gates(*gates))),
+                known_failures: planned
+                    .asked
+                    .known_failures
+                    .into_iter()
+                    .map(known)
+                    .collect(),
                 ..planned.asked
             },
             warnings: planned.warnings.into_iter().map(warning).collect(),
@@ -250,6 +263,7 @@ impl Redactor {
         let case = |case: CaseTally| CaseTally {
             id: self.owned(case.id),
             name: self.owned(case.name),
+            known_failures: self.list(case.known_failures),
             ..case
         };
         PlannedGates {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::assertion_file::AssertionsFile;
 use super::gates_file::GatesFile;
+use super::known_failures_file::KnownFailureFile;
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
     Context, Decode, Definitions, KeySpans, LooseText, NonEmpty, PositiveInteger, RequiredKey,
@@ -93,6 +94,8 @@ record! {
         "isolation" => isolation: Option<Isolation>,
         /// The conditions for success. Only Proctor supports this key.
         "gates" => gates: Option<StrictKeys<GatesFile>>,
+        /// The cases that are expected to fail. Only Proctor supports this key.
+        "knownFailures" => known_failures: Option<StrictKeys<Vec<WithSpan<KnownFailureFile>>>>,
     }
 }
 

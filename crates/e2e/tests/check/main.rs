@@ -19,6 +19,7 @@ mod guards;
 mod imports;
 mod indexes;
 mod kills;
+mod known_failures;
 mod limits;
 mod output;
 mod packs;

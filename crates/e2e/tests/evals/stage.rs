@@ -220,6 +220,8 @@ impl Stage {
             skills: Vec::new(),
             isolation: self.isolation,
             gates: proctor_core::event::PlannedGates::default(),
+            no_regression: None,
+            known_failures: Vec::new(),
             cases,
             task_sets: Vec::new(),
             shipped: Vec::new(),

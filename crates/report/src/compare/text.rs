@@ -111,6 +111,8 @@ fn unpaired(page: &mut Page, report: &CompareReport<'_>) {
     cases(page, "CHANGED", &pairing.changed, changed);
     cases(page, "NEW", &pairing.added, "not in the base");
     cases(page, "REMOVED", &pairing.removed, "not in the new run");
+    let known = "with a known failure, not compared";
+    cases(page, "KNOWN", &pairing.known_failures, known);
     for (label, agents, note) in [
         ("NEW", &pairing.added_agents, "not in the base"),
         ("REMOVED", &pairing.removed_agents, "not in the new run"),

@@ -74,12 +74,16 @@ pub(super) async fn prepare(
     let (mut suite, warnings) =
         load_suite(engine, options, &file, mcp_config.as_deref(), &asked, host)?;
     if earlier.is_none() {
-        asked.gates = gates::planned(&options.run.gates, &suite.gates)?;
+        asked.gates = gates::of_suite(&options.run.gates, &suite)?;
     }
+    let own_agents: Vec<String> = suite.agents.iter().map(|a| a.name.clone()).collect();
     stand_in(&asked, &mut suite, host)?;
     refuse_unsupported_features(&suite)?;
     let not_run = shipped::fill(engine, options, &mut suite, host).await?;
     refuse_external_agents(&suite)?;
+    if earlier.is_none() {
+        asked.known_failures = gates::known_failures(&suite, &own_agents);
+    }
     let (planned, trials) = if let Some(earlier) = earlier {
         plan_again(engine, &suite, earlier)?
     } else {
@@ -133,6 +137,7 @@ fn requested_options(
         replay: None,
         replay_strict: false,
         gates: None,
+        known_failures: Vec::new(),
     };
     let (RunSource::Replay { folder, strict, .. }, Some(then)) = (&options.source, replayed) else {
         return Ok(asked);
@@ -181,6 +186,7 @@ fn options_to_resume(
         strict: options.run.strict || earlier.strict,
         pass_env,
         gates: earlier.gates.clone(),
+        known_failures: earlier.known_failures.clone(),
     })
 }
 
