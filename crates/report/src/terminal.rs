@@ -225,7 +225,9 @@ fn known(page: &mut Page, report: &Report<'_>) {
         page.wrapped(2, &format!("known failure: {}", printable(reason)));
     }
     rest(page, cells.len(), FAILED);
-    page.blank();
+    if !cells.is_empty() {
+        page.blank();
+    }
 }
 
 /// Shows the cases with cancelled or missing trials.

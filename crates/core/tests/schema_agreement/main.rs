@@ -117,7 +117,7 @@ fn decides(pointer: &str) -> bool {
     let parts: Vec<&str> = pointer.split('/').skip(1).collect();
     match parts[..] {
         ["config", "taskSets", _, key, ..] => key == "assertions",
-        ["config", key, ..] => matches!(key, "llmJudge" | "gates"),
+        ["config", key, ..] => matches!(key, "llmJudge" | "gates" | "knownFailures"),
         ["spec" | "steps", key, ..] => key == "verify",
         _ => false,
     }

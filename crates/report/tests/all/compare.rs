@@ -553,8 +553,8 @@ fn every_answer_has_its_sentence_and_its_numbers() {
         ("repeats", numbered(&[(2, "pp")]), numbered(&[(2, "pf")])),
         (
             "two cases of twelve collapse",
-            numbered(&[(12, "ppppppff")]),
-            numbered(&[(2, "ffffffff"), (2, "pppppppp"), (8, "ppppppff")]),
+            numbered(&[(2, "pppppppp"), (2, "ffffffff"), (8, "ppppffff")]),
+            numbered(&[(2, "ffffffff"), (2, "pppppppp"), (8, "ppppffff")]),
         ),
         (
             "unequal repeats",
