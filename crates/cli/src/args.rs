@@ -10,6 +10,9 @@ mod judge;
 mod model;
 mod record;
 mod result;
+mod summary;
+mod tools;
+mod viewer;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,8 +39,11 @@ pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
     ConvertArgs, ConvertFormat, CoverageArgs, CsvTable, ExportArgs, FilterArgs, RegradeArgs,
-    ReportFormat, ResultCommand, RunsArgs, ShowArgs, SummaryArgs, ViewArgs, ViewFormat,
+    ReportArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat,
 };
+pub(crate) use self::summary::{SummaryArgs, SummaryFormat};
+pub(crate) use self::tools::{LintArgs, LintFormat, ToolsArgs, ToolsFormat};
+pub(crate) use self::viewer::ViewerArgs;
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -77,11 +83,13 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     List(ListArgs),
     Tools(ToolsArgs),
+    Lint(LintArgs),
     Call(CallArgs),
     Record(RecordArgs),
     Agents(AgentsArgs),
     #[command(subcommand)]
     Result(ResultCommand),
+    View(ViewerArgs),
     #[command(subcommand)]
     Evals(Box<EvalsCommand>),
     #[command(subcommand)]
@@ -111,7 +119,7 @@ fn span(text: &str) -> Result<Duration, String> {
   proctor validate --strict suites/*.yaml
   proctor validate -o json eval.yaml | jq '.problems[].message'")]
 pub(crate) struct ValidateArgs {
-    /// Eval, task or agent files, or MCP configs
+    /// Eval, task or agent files, MCP configs, or `proctor.yaml`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
@@ -132,12 +140,18 @@ pub(crate) struct ValidateArgs {
   proctor list eval.yaml
   proctor list eval.yaml -l suite=basic,suite=smoke -r '^create-'
   proctor list eval.yaml -n 5 --task-timeout 2m -o json
+  proctor list eval.yaml -n 10 --cost
 
 Exit codes: 0 listed, 2 usage or configuration error, 4 nothing selected.")]
 pub(crate) struct ListArgs {
     /// Eval file of the suite
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+
+    /// Also estimate model calls, tokens, cost and time, from earlier runs of the same cases in
+    /// `.proctor/runs`
+    #[arg(long)]
+    pub(crate) cost: bool,
 
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
@@ -209,23 +223,6 @@ impl PlanArgs {
             },
         }
     }
-}
-
-/// Show a server's version, capabilities, tools, resources and prompts.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor tools -- npx -y @modelcontextprotocol/server-everything
-  proctor tools --url http://localhost:8080/mcp
-  proctor tools --config mcp-config.yaml --server files -o json | jq '.tools[].name'
-
-Exit codes: 0 listed, 1 protocol problem with --strict, 2 usage error, 3 the server could not be
-reached or did not answer.")]
-pub(crate) struct ToolsArgs {
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
 }
 
 /// Call one tool of a server and show its result.
@@ -398,6 +395,8 @@ pub(crate) enum SchemaKind {
     Eval,
     /// Task files
     Task,
+    /// Selection files: prompts, and the tools to choose for them
+    Selection,
     /// Agent files
     Agent,
     /// MCP configs
@@ -406,14 +405,30 @@ pub(crate) enum SchemaKind {
     Scripted,
     /// Evals files, for servers that ship evals
     Evals,
+    /// `proctor.yaml`, with the profiles of `proctor check`
+    Profiles,
 }
 
 /// Write a small example suite. Never overwrites a file.
+///
+/// With `--selection`, write `selection.yaml` with one row per tool of a server. Its prompts are placeholders that
+/// you have to replace: `check` refuses them.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor init demo
+  proctor init --selection -- uvx mcp-server-git
+  proctor init evals --selection --config mcp.json --server git")]
 pub(crate) struct InitArgs {
     /// Folder to write to
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
+
+    /// Write a selection file for the server instead of a suite
+    #[arg(long)]
+    pub(crate) selection: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// Print the script for tab completion, which also completes the names of runs and trials.

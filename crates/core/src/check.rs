@@ -12,6 +12,7 @@ mod calls;
 mod duplicates;
 mod fit;
 mod order;
+mod selection;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ mod wording;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::selection::{ExpectedTools, SelectionCheck, SelectionMode};
 pub use self::target::{NameMatcher, OrderEntry, OrderKind, SkillMatcher, Times, ToolMatcher};
 use crate::transcript::{CallKind, Transcript, UnreadMessage};
 use crate::verdict::Verdict;
@@ -61,6 +63,10 @@ pub enum Check {
     SkillsLoaded(Vec<SkillMatcher>),
     /// No entry was loaded.
     SkillsNotLoaded(Vec<SkillMatcher>),
+    /// The model chose the expected tools in its first turn.
+    Selection(Box<SelectionCheck>),
+    /// No tool call of a selection trial reached a server.
+    NotExecuted,
 }
 
 /// How the calls must correspond to the list of [`Check::Calls`].
@@ -111,6 +117,8 @@ impl Check {
             Self::Calls { .. } => "calls",
             Self::SkillsLoaded(_) => "skillsLoaded",
             Self::SkillsNotLoaded(_) => "skillsNotLoaded",
+            Self::Selection(_) => "selection",
+            Self::NotExecuted => "notExecuted",
         }
     }
 
@@ -132,7 +140,8 @@ impl Check {
             | Self::PromptsUsed(entries)
             | Self::PromptsNotUsed(entries) => each(entries),
             Self::CallOrder(entries) => each(entries),
-            Self::NoDuplicateCalls => Vec::new(),
+            Self::NoDuplicateCalls | Self::NotExecuted => Vec::new(),
+            Self::Selection(check) => check.details(),
             Self::SkillsLoaded(entries) | Self::SkillsNotLoaded(entries) => each(entries),
         }
     }
@@ -173,7 +182,10 @@ impl Check {
             | Self::MaxToolCalls(_)
             | Self::NoDuplicateCalls
             | Self::SkillsLoaded(_)
-            | Self::SkillsNotLoaded(_) => Vec::new(),
+            | Self::SkillsNotLoaded(_)
+            // Unknown names in a selection are errors, which the engine reports.
+            | Self::Selection(_)
+            | Self::NotExecuted => Vec::new(),
         }
     }
 
@@ -213,6 +225,7 @@ impl Check {
             Self::MinToolCalls(_)
             | Self::MaxToolCalls(_)
             | Self::NoDuplicateCalls
+            | Self::NotExecuted
             | Self::Calls {
                 mode: CallsMode::Exact,
                 ..
@@ -226,7 +239,7 @@ impl Check {
             Self::CallOrder(entries) => entries
                 .iter()
                 .any(|entry| unread::may_be_entry(message, entry)),
-            Self::SkillsLoaded(_) | Self::SkillsNotLoaded(_) => false,
+            Self::SkillsLoaded(_) | Self::SkillsNotLoaded(_) | Self::Selection(_) => false,
         }
     }
 
@@ -246,7 +259,9 @@ impl Check {
             | Self::PromptsNotUsed(_)
             | Self::NoDuplicateCalls
             | Self::SkillsLoaded(_)
-            | Self::SkillsNotLoaded(_) => false,
+            | Self::SkillsNotLoaded(_)
+            | Self::Selection(_)
+            | Self::NotExecuted => false,
         }
     }
 
@@ -258,6 +273,7 @@ impl Check {
             | Self::ResourcesNotRead(_)
             | Self::PromptsNotUsed(_)
             | Self::NoDuplicateCalls
+            | Self::NotExecuted
             | Self::Calls {
                 mode: CallsMode::Exact,
                 ..
@@ -272,7 +288,8 @@ impl Check {
                 ..
             }
             | Self::SkillsLoaded(_)
-            | Self::SkillsNotLoaded(_) => false,
+            | Self::SkillsNotLoaded(_)
+            | Self::Selection(_) => false,
         }
     }
 
@@ -294,6 +311,8 @@ impl Check {
                 .map_or_else(CheckResult::silent_about_skills, |counts| {
                     usage::all(&counts)
                 }),
+            Self::Selection(check) => check.evaluate(transcript),
+            Self::NotExecuted => selection::not_executed(transcript),
             Self::SkillsNotLoaded(entries) => usage::skills(entries, transcript)
                 .map_or_else(CheckResult::silent_about_skills, |counts| {
                     usage::none(&counts)

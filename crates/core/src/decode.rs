@@ -39,6 +39,22 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// A context for another text, with the same problems and rules.
+    #[must_use]
+    pub fn beside(&self, source: SourceText) -> Self {
+        Self {
+            source,
+            problems: self.problems,
+            deciding: Cell::new(self.deciding.get()),
+            deciding_keys: self.deciding_keys,
+        }
+    }
+
+    /// The number of problems that make a load fail, so far.
+    pub fn fatal(&self) -> usize {
+        self.problems.borrow().fatal()
+    }
+
     /// Adds the keys that decide a verdict somewhere in this format. Where one of them is unknown,
     /// it is misplaced, and ignoring it would drop a check.
     #[must_use]

@@ -16,6 +16,8 @@ mod ends;
 mod gates;
 mod known_failure;
 mod planned;
+mod selection;
+mod surface;
 mod unknown;
 mod work;
 
@@ -30,9 +32,11 @@ pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};
 pub use self::known_failure::PlannedKnownFailure;
 pub use self::planned::{
     CaseParts, CheckPlace, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
-    PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart,
-    Surface,
+    PlannedOptions, PlannedProfile, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval,
+    StepPart, Surface,
 };
+pub use self::selection::{SelectedCall, ToolName, ToolsSelected};
+pub use self::surface::{ChangeClass, SurfaceChange, SurfaceCompared};
 pub use self::unknown::UnknownEvent;
 pub use self::work::{
     CheckEvaluated, CheckId, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded,
@@ -81,6 +85,8 @@ pub enum EventKind {
     RunPlanned(RunPlanned),
     /// What a server reported before the first trial. In `run.jsonl`.
     ServerSeen(ServerSeen),
+    /// What changed about a server since its surface lock was written. In `run.jsonl`.
+    SurfaceCompared(SurfaceCompared),
     /// The agent got its task.
     Prompted {
         text: Body,
@@ -114,6 +120,10 @@ pub enum EventKind {
     AgentClaimed(AgentClaimed),
     /// An external agent ended.
     AgentEnded(AgentEnded),
+    /// Proctor answered a call of an external agent itself, so it never reached the server.
+    CallWithheld(ToolName),
+    /// The agent chose tools in a selection trial, and Proctor called none of them.
+    ToolsSelected(ToolsSelected),
     StepEnded(StepEnded),
     Graded(CheckEvaluated),
     /// An event that only a newer version knows.
@@ -148,6 +158,10 @@ impl EventKind {
                 std::iter::once(&mut replied.turn).chain(raw).collect()
             }
             Self::StepEnded(step) => step.output.iter_mut().collect(),
+            Self::ToolsSelected(selected) => {
+                let calls = selected.calls.iter_mut();
+                calls.map(|call| &mut call.arguments).collect()
+            }
             Self::AgentWrote { line } => vec![line],
             Self::AgentClaimed(claim) => claim.arguments.iter_mut().collect(),
             Self::ServerSeen(seen) => {
@@ -164,10 +178,12 @@ impl EventKind {
             | Self::Http(_)
             | Self::Finding(_)
             | Self::RunPlanned(_)
+            | Self::SurfaceCompared(_)
             | Self::ModelFailed(_)
             | Self::Replayed { .. }
             | Self::AgentStarted(_)
             | Self::AgentEnded(_)
+            | Self::CallWithheld(_)
             | Self::Graded(_)
             | Self::Unknown(_) => Vec::new(),
         }
@@ -201,6 +217,10 @@ pub struct RunEnded {
     /// the run saw. Such a record decides nothing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub changed_trials: BTreeSet<String>,
+    /// The number of suites that ran together, if the regression that this run shows alone is none after
+    /// Holm's correction over them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_regression_over: Option<u32>,
 }
 
 /// The case, agent and number of a trial, which identify it.

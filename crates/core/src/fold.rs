@@ -14,6 +14,7 @@ mod conduct;
 mod findings;
 mod pairing;
 mod refusal;
+mod selection;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -209,6 +210,7 @@ impl Fold {
             | EventKind::TrialEnded(_)
             | EventKind::RunPlanned(_)
             | EventKind::ServerSeen(_)
+            | EventKind::SurfaceCompared(_)
             | EventKind::Prompted { .. }
             | EventKind::ToolsOffered { .. }
             | EventKind::ModelAsked(_)
@@ -220,6 +222,8 @@ impl Fold {
             | EventKind::AgentWrote { .. }
             | EventKind::AgentClaimed(_)
             | EventKind::AgentEnded(_)
+            | EventKind::CallWithheld(_)
+            | EventKind::ToolsSelected(_)
             | EventKind::StepEnded(_)
             | EventKind::Graded(_)
             | EventKind::Unknown(_) => {}
@@ -280,6 +284,7 @@ impl Fold {
                     .as_ref()
                     .and_then(|agent| agent.skills.clone()),
                 unread: self.unread,
+                selection: selection::chosen(&work),
             },
             made_at,
             in_error,

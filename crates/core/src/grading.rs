@@ -69,6 +69,10 @@ pub struct StepGrade {
     pub blame: Option<Blame>,
     /// Whether the next step runs: the step passed, or is allowed to fail.
     pub goes_on: bool,
+    /// The numbers of the calls that the step names as evidence.
+    pub evidence: Vec<u64>,
+    /// Texts that explain the verdict, such as a score.
+    pub notes: Vec<String>,
 }
 
 /// A judge's verdict on a verify step.
@@ -195,7 +199,7 @@ impl<'a> Grading<'a> {
             | Stage::Judge(_)
             | Stage::End => Stage::Judge(0),
         };
-        evaluated(step, grade.verdict, Vec::new(), Vec::new())
+        evaluated(step, grade.verdict, grade.evidence, grade.notes)
     }
 
     /// Takes the judge's verdict on the verify step that is next.
@@ -274,6 +278,10 @@ pub(crate) fn did_nothing(transcript: &Transcript) -> bool {
     transcript.calls.is_empty()
         && transcript.unread.is_empty()
         && transcript.skills.as_ref().is_none_or(Vec::is_empty)
+        && transcript
+            .selection
+            .as_ref()
+            .is_none_or(|choice| choice.calls.is_empty())
 }
 
 fn is_judged(step: &Step) -> bool {

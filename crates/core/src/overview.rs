@@ -171,7 +171,7 @@ impl Overview {
                 Gate::Open { .. } => Answer::Inconclusive,
             },
             trials: summary.counts(),
-            rate: summary.rate(None).as_ref().map(rate),
+            rate: summary.rate(None).as_ref().map(RateOverview::of),
             agents: agents.collect(),
             servers: servers.collect(),
             findings: findings.collect(),
@@ -182,26 +182,28 @@ impl Overview {
     }
 }
 
+impl RateOverview {
+    pub(crate) fn of(rate: &Rate) -> Self {
+        Self {
+            passed: rate.tally.passed,
+            counted: rate.tally.counted,
+            mean: rate.mean,
+            low95: rate.interval.low,
+            high95: rate.interval.high,
+        }
+    }
+}
+
 fn agent(model: Option<String>, found: &AgentSummary<'_>) -> AgentOverview {
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     AgentOverview {
         name: found.name.to_owned(),
         model,
         trials: found.counts,
-        rate: found.rate.as_ref().map(rate),
+        rate: found.rate.as_ref().map(RateOverview::of),
         tokens: found.usage,
         cost_usd: found.cost_usd,
         median: found.median.map(micros),
-    }
-}
-
-fn rate(rate: &Rate) -> RateOverview {
-    RateOverview {
-        passed: rate.tally.passed,
-        counted: rate.tally.counted,
-        mean: rate.mean,
-        low95: rate.interval.low,
-        high95: rate.interval.high,
     }
 }
 

@@ -148,6 +148,11 @@ impl<'a> Regrading<'a> {
         let kept = self.comparison.step(self.checks.verify, step);
         let id = CheckId::Step(step.id.clone());
         let found = self.recorded.check(|known| *known == id);
+        let (mut evidence, mut notes) = (Vec::new(), Vec::new());
+        if let (Ok(()), Some(check)) = (&kept, found) {
+            evidence.clone_from(&check.evidence);
+            notes.clone_from(&check.notes);
+        }
         let (verdict, blame, origin) = match (kept, found) {
             (Ok(()), Some(check)) => (
                 check.verdict.clone(),
@@ -172,6 +177,8 @@ impl<'a> Regrading<'a> {
             verdict,
             blame,
             goes_on: may_fail(step),
+            evidence,
+            notes,
         };
         let check = self.grading.step(step, grade);
         self.grades.push(CheckGrade { check, origin });

@@ -15,7 +15,9 @@ use serde_json::Value;
 
 use self::template::Template;
 use crate::check::Check;
+use crate::contract::SurfaceContract;
 use crate::event::{CheckPlace, PlannedGates, PlannedKnownFailure, TaskSetConfig};
+use crate::lint::SwitchedOffRule;
 
 pub mod agent;
 pub mod agent_environment;
@@ -24,6 +26,7 @@ pub mod assertion_file;
 mod digest;
 pub mod eval_file;
 pub(crate) mod files;
+pub mod find;
 pub mod gates_file;
 pub mod go_template;
 pub mod known_failures_file;
@@ -31,13 +34,17 @@ mod limits;
 mod load;
 pub mod mcp_file;
 mod resolve_assertions;
+mod resolve_selection;
 mod resolve_suite;
 mod resolve_task;
 mod resolve_task_sets;
+mod rows;
 pub mod schema;
+pub mod selection_file;
 pub mod server;
 pub mod step;
 pub mod step_file;
+pub mod surface_file;
 pub mod task_file;
 pub mod template;
 mod variables;
@@ -47,6 +54,8 @@ pub use digest::{agent_settings, checks, digest, parts, server_settings, surroun
 pub use eval_file::{Isolation, Level, PassRule};
 pub use limits::{LimitFlags, Limits};
 pub use load::{Inputs, LoadedFile, load, load_agent, load_agent_file, load_any, load_script};
+pub use resolve_selection::PLACEHOLDER;
+pub use selection_file::MessageRole;
 pub use server::Server;
 pub use step::Step;
 pub use task_file::Difficulty;
@@ -78,6 +87,10 @@ pub struct Suite {
     pub no_regression: Option<String>,
     /// The cases that are expected to fail.
     pub known_failures: Vec<PlannedKnownFailure>,
+    /// What may change about the servers.
+    pub surface: Option<SurfaceContract>,
+    /// The lint rules that are switched off.
+    pub lint_off: Vec<SwitchedOffRule>,
     /// The cases to evaluate, in order.
     pub cases: Vec<Case>,
     /// The task sets as the eval file has them.
@@ -121,6 +134,21 @@ pub struct Case {
     pub unmet: Vec<String>,
     /// The shipped eval to run, if the case is not a task.
     pub shipped: Option<Arc<ShippedEval>>,
+    /// The conversation to continue with one turn, if the case is a selection row.
+    pub selection: Option<Arc<SelectionInput>>,
+}
+
+/// The conversation of a selection row. It ends with a message of the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectionInput {
+    pub messages: Vec<SelectionMessage>,
+}
+
+/// A message of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectionMessage {
+    pub role: MessageRole,
+    pub text: String,
 }
 
 impl Case {
@@ -150,6 +178,7 @@ impl Case {
             pass: None,
             unmet: Vec::new(),
             shipped: Some(Arc::new(shipped)),
+            selection: None,
         }
     }
 }

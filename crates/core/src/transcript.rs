@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::event::ToolName;
 use crate::excerpt::excerpt;
 
 /// The actions of an agent in a trial, in order.
@@ -22,6 +23,27 @@ pub struct Transcript {
     /// the record truncated them, or servers may read them differently.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<UnreadMessage>,
+    /// The tools that the agent chose, in a selection trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<ToolSelection>,
+}
+
+/// The tools that an agent chose in its first turn, without calling them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSelection {
+    /// The calls, in order.
+    pub calls: Vec<ChosenTool>,
+    /// The calls of an external agent that Proctor answered itself, in order.
+    pub withheld: Vec<ToolName>,
+}
+
+/// A call that an agent asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChosenTool {
+    /// The server that offers the tool; `None` if no server does.
+    pub server: Option<String>,
+    pub tool: String,
+    pub arguments: Payload,
 }
 
 /// A message of the agent that may be a call.
@@ -233,6 +255,14 @@ mod tests {
                 name: "pdf".to_owned(),
             }]),
             unread: Vec::new(),
+            selection: Some(ToolSelection {
+                calls: vec![ChosenTool {
+                    server: None,
+                    tool: "x".to_owned(),
+                    arguments: Payload::Absent,
+                }],
+                withheld: Vec::new(),
+            }),
         };
         let text = serde_json::to_string(&transcript).unwrap();
         assert_eq!(

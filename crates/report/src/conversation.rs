@@ -9,11 +9,12 @@ mod follow;
 mod screen;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use proctor_core::duration;
-use proctor_core::event::{AgentClaimed, Claim, Outcome, Phase};
+use proctor_core::event::{AgentClaimed, CheckPlace, Claim, Outcome, Phase};
 use proctor_core::fold::{ClippedText, FoldOptions, FoldedTrial, ModelTurn, TurnReply};
 use proctor_core::hint::listed;
 use proctor_core::transcript::{Call, CallRequest};
@@ -48,6 +49,8 @@ pub struct TrialHeading {
     /// The number of trials that were planned for the case and the agent.
     pub runs: u32,
     pub attempt: u32,
+    /// Where the checks of the case are written.
+    pub places: Arc<[CheckPlace]>,
 }
 
 impl TrialHeading {
@@ -97,7 +100,7 @@ pub fn render(
     Conversation::text(&mut screen, "Prompt", folded.work.prompt.as_ref());
     conversation.timeline(&mut screen);
     conversation.end(&mut screen);
-    checks::render(&mut screen, folded);
+    checks::render(&mut screen, folded, &heading.places);
     conversation.steps(&mut screen, not_graded);
     conversation.findings(&mut screen);
     screen.into_text()
@@ -145,14 +148,12 @@ impl Item<'_> {
 }
 
 impl Conversation<'_> {
-    /// The title of a trial that goes on.
-    fn title(screen: &mut Screen, label: &str, heading: &TrialHeading) {
-        let facts = heading.facts().join(", ");
-        let text = match facts.as_str() {
-            "" => heading.case.clone(),
-            facts => format!("{}  ({facts})", heading.case),
+    fn title(screen: &mut Screen, (label, style): (&str, Style), case: &str, facts: &[String]) {
+        let text = match facts.join(", ").as_str() {
+            "" => case.to_owned(),
+            facts => format!("{case}  ({facts})"),
         };
-        screen.title(label, DOUBTFUL, &text);
+        screen.title(label, style, &text);
     }
 
     fn head(&self, screen: &mut Screen, heading: &TrialHeading) {
@@ -168,12 +169,8 @@ impl Conversation<'_> {
         let mut facts = heading.facts();
         let blame = work.ended.as_ref().and_then(|ended| ended.blame);
         facts.extend(blame.map(|blame| format!("blame: {}", words::blame(blame))));
-        facts.push(duration::brief(work.duration));
-        screen.title(
-            label,
-            style,
-            &format!("{}  ({})", heading.case, facts.join(", ")),
-        );
+        facts.extend(words::time(work.duration));
+        Self::title(screen, (label, style), &heading.case, &facts);
         if let Some(reason) = work.ended.as_ref().and_then(|ended| ended.reason.as_ref()) {
             screen.block(2, reason, None);
         }
@@ -256,7 +253,9 @@ impl Conversation<'_> {
         let mut facts = Vec::from_iter(time);
         match &turn.reply {
             TurnReply::Failed { attempt, reason } => {
-                facts.push(format!("attempt {attempt}"));
+                // The time counts from the request, so it includes the waits between attempts.
+                let mut facts: Vec<String> = facts.iter().map(|t| format!("after {t}")).collect();
+                facts.insert(0, format!("attempt {attempt}"));
                 screen.numbered(turn.seq, "Model failed", BAD, &facts.join(", "));
                 screen.block(2, reason, None);
             }
@@ -322,8 +321,9 @@ impl Conversation<'_> {
     fn steps(&self, screen: &mut Screen, wanted: impl Fn(Phase) -> bool) {
         for step in self.folded.work.steps.iter().filter(|s| wanted(s.phase)) {
             let (label, style) = checks::label(&step.verdict);
-            let time = duration::brief(step.duration);
-            let text = format!("{} {} ({}, {time})", step.phase, step.id, step.kind);
+            let mut facts = vec![step.kind.clone()];
+            facts.extend(words::time(step.duration));
+            let text = format!("{} {} ({})", step.phase, step.id, facts.join(", "));
             screen.title(label, style, &text);
             match &step.verdict {
                 Verdict::Pass => {}

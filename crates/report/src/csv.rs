@@ -4,7 +4,7 @@
 //! table. Unknown values are empty cells. Rows are written trial by trial, so memory does not grow with their
 //! number.
 
-mod cells;
+pub(crate) mod cells;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use self::cells::Cells;
 use crate::json::history::timestamp;
 use crate::json::millis;
-use crate::{Report, ReportError, words};
+use crate::{Report, ReportError, selection, words};
 
 /// One of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,16 +31,26 @@ pub enum Table {
     Calls,
     /// A row per evaluated check.
     Checks,
+    /// A row per tool that selection rows expect, or that a model chose for one.
+    Tools,
+    /// A row per pair of an expected and a chosen tool.
+    Confusion,
 }
 
 impl Table {
+    /// The tables of every run.
     pub const ALL: [Self; 3] = [Self::Trials, Self::Calls, Self::Checks];
+
+    /// The tables of a run with selection rows.
+    pub const OF_SELECTION: [Self; 2] = [Self::Tools, Self::Confusion];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Trials => "trials",
             Self::Calls => "calls",
             Self::Checks => "checks",
+            Self::Tools => "tools",
+            Self::Confusion => "confusion",
         }
     }
 
@@ -85,6 +95,8 @@ impl Table {
                 "result_bytes",
             ],
             Self::Checks => &["check", "kind", "verdict", "reason", "evidence"],
+            // Rows of these are not about a trial.
+            Self::Tools | Self::Confusion => &[],
         }
     }
 }
@@ -94,9 +106,16 @@ const KEYS: [&str; 5] = ["run", "case_id", "case", "agent", "trial"];
 
 /// Writes a table with its header.
 pub fn write(report: &Report<'_>, table: Table, out: &mut dyn Write) -> Result<(), ReportError> {
+    let folder = report.run.folder().file_name().unwrap_or_default();
     let labels = match table {
         Table::Trials => labels(report),
         Table::Calls | Table::Checks => BTreeSet::new(),
+        Table::Tools => {
+            return selection::write_tools(report.summary, &folder.to_string_lossy(), out);
+        }
+        Table::Confusion => {
+            return selection::write_confusion(report.summary, &folder.to_string_lossy(), out);
+        }
     };
     let mut cells = Cells::default();
     for column in KEYS.iter().chain(table.columns()) {
@@ -121,7 +140,7 @@ pub fn write(report: &Report<'_>, table: Table, out: &mut dyn Write) -> Result<(
             (Table::Trials, folded) => row.trial(&mut cells, folded.as_ref(), &labels, out)?,
             (Table::Calls, Some(folded)) => row.calls(&mut cells, folded, out)?,
             (Table::Checks, Some(folded)) => row.checks(&mut cells, folded, out)?,
-            (Table::Calls | Table::Checks, None) => {}
+            (Table::Calls | Table::Checks, None) | (Table::Tools | Table::Confusion, _) => {}
         }
     }
     Ok(())
@@ -152,7 +171,7 @@ impl Row<'_> {
                 text_bytes: 0,
                 ..defaults
             },
-            Table::Calls | Table::Checks => defaults,
+            Table::Calls | Table::Checks | Table::Tools | Table::Confusion => defaults,
         };
         let file = self.report.run.trial_file(&result.file);
         let folded = file.map(|file| fold_trial(self.report.run, &file, &options));

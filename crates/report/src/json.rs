@@ -23,7 +23,7 @@ use proctor_core::summary::{AgentSummary, Counts, Summary};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::{Report, ReportError, ReportPart};
+use crate::{Report, ReportError, ReportPart, selection};
 
 /// Writes the document, with a line feed at the end.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
@@ -205,6 +205,8 @@ fn ours(report: &Report<'_>) -> Value {
         "trials": counts(summary.counts()),
         "cases": cases(summary),
         "rate": summary.rate(None).as_ref().map(rate),
+        "curtailed": summary.is_curtailed(),
+        "profile": summary.plan.profile,
         "agents": agents(summary),
         "judge": summary.plan.judge,
         "servers": summary.servers.iter().map(seen).collect::<Vec<_>>(),
@@ -212,6 +214,12 @@ fn ours(report: &Report<'_>) -> Value {
         "warnings": summary.plan.warnings,
         "usage": { "agent": activity(&summary.agent), "judge": activity(&summary.judge) },
     });
+    // A selection by outcome would make every rate meaningless.
+    if let Some(selection) = selection::document(summary)
+        && !report.part.is_some_and(|part| part.by_outcome)
+    {
+        out["selection"] = selection;
+    }
     if let Some(part) = &report.part {
         restrict(&mut out, report, part);
     }
@@ -306,7 +314,7 @@ fn cases(summary: &Summary) -> Value {
     out
 }
 
-fn rate(rate: &Rate) -> Value {
+pub(crate) fn rate(rate: &Rate) -> Value {
     json!({
         "passed": rate.tally.passed,
         "counted": rate.tally.counted,

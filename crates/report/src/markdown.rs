@@ -7,13 +7,12 @@ pub(crate) mod code;
 mod document;
 mod rows;
 
-use proctor_core::duration;
 use proctor_core::event::{NotRunOutcome, PlannedAgent, ServerSeen};
 use proctor_core::gate::Gate;
 
 use self::code::{code, reason};
 use self::document::{Document, Section};
-use crate::{Report, sentences, words};
+use crate::{Report, selection, sentences, words};
 
 /// The size for a comment or a check of GitHub, which refuses 65,536 characters.
 pub const COMMENT: usize = 60_000;
@@ -30,12 +29,26 @@ pub fn render(report: &Report<'_>, limit: usize) -> String {
     let mut document = Document::new(limit, &head(report), &foot(report), &cut_note(report));
     if !is_selected(report) {
         document.add(rows::agents(report.summary));
+        for table in selection::markdown(report.summary) {
+            document.add(Section {
+                before: table.before,
+                rows: table.rows,
+                noun: "tool",
+                after: "\n",
+            });
+        }
     }
     document.add(rows::unmet(report));
     document.add(not_run(report));
     document.add(findings(report));
     document.add(rows::met(report));
     document.into_text()
+}
+
+/// The report of a run that did not start, so that a comment is never empty.
+pub fn refused(name: &str, exit: u8, message: &str) -> String {
+    let (name, message) = (code(name), reason(message));
+    format!("### Proctor: {name} did not start\n\nExit code {exit}: {message}\n")
 }
 
 /// Whether the trials were selected by their outcome: then rates and verdicts of cases say nothing.
@@ -193,7 +206,7 @@ fn foot(report: &Report<'_>) -> String {
         facts.push(format!("cost {}", words::cost(judge.cost_usd)));
     }
     if report.part.is_none() {
-        facts.push(format!("time {}", duration::brief(summary.duration)));
+        facts.extend(words::time(summary.duration).map(|time| format!("time {time}")));
         facts.push(format!("exit code {}", report.exit));
     }
     let view = code(&format!("proctor result view {}", report.folder.display()));

@@ -15,11 +15,13 @@ mod extension;
 mod http;
 mod note;
 mod random;
+mod scoring;
 mod script;
 mod tool;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,6 +31,7 @@ use proctor_core::suite::step::values::{FillError, TemplateValues};
 use proctor_core::suite::step::{Action, Step};
 use proctor_core::suite::template::Template;
 use proctor_core::suite::{Extension, Server};
+use proctor_core::transcript_file::TranscriptFile;
 use proctor_core::verdict::Verdict;
 use tokio::task::JoinSet;
 
@@ -39,6 +42,9 @@ use proctor_contain::process::LingeringProcess;
 use proctor_contain::scratch::Scratch;
 use proctor_wire::client::{Client, ConnectOptions};
 use proctor_wire::worker;
+
+/// The variable that holds the path of the transcript.
+const TRANSCRIPT: &str = "PROCTOR_TRANSCRIPT";
 
 /// The default timeout of a step.
 const STEP_TIMEOUT: Duration = Duration::from_mins(5);
@@ -72,6 +78,8 @@ pub struct Steps {
     web: Option<reqwest::Client>,
     clients: BTreeMap<String, Client>,
     extensions: BTreeMap<String, extension::RunningExtension>,
+    /// What verify steps may name as evidence; `None` before the agent has ended.
+    transcript: Option<BTreeSet<u64>>,
 }
 
 /// The result of a step.
@@ -86,6 +94,10 @@ pub struct StepResult {
     /// The recorded part of its output.
     pub output: Option<String>,
     pub duration: Duration,
+    /// The numbers of calls that it names as evidence.
+    pub evidence: Vec<u64>,
+    /// Its score and other texts that explain the verdict.
+    pub notes: Vec<String>,
 }
 
 /// The result of an action, before its phase is considered.
@@ -98,6 +110,8 @@ struct ActionOutcome {
     is_unclear: bool,
     output: Option<String>,
     outputs: BTreeMap<String, String>,
+    evidence: Vec<u64>,
+    notes: Vec<String>,
 }
 
 impl ActionOutcome {
@@ -108,6 +122,8 @@ impl ActionOutcome {
             is_unclear: false,
             output: None,
             outputs: BTreeMap::new(),
+            evidence: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -144,7 +160,28 @@ impl Steps {
             web: None,
             clients: BTreeMap::new(),
             extensions: BTreeMap::new(),
+            transcript: None,
         }
+    }
+
+    /// Writes the transcript, which verify steps find at `PROCTOR_TRANSCRIPT`.
+    pub fn provide_transcript(&mut self, file: &TranscriptFile) -> io::Result<()> {
+        let path = self.transcript_path()?;
+        let text = worker::on_body(self.options.connect.recorder.bytes(), || {
+            file.document.to_string()
+        });
+        std::fs::write(path, text)?;
+        self.transcript = Some(file.evidence.clone());
+        Ok(())
+    }
+
+    /// The path of the transcript, in a folder that only its owner can read.
+    fn transcript_path(&mut self) -> io::Result<PathBuf> {
+        let folder = match &self.scripts {
+            Some(folder) => folder,
+            None => self.scripts.insert(Scratch::new()?),
+        };
+        Ok(folder.path().join("transcript.json"))
     }
 
     /// The agent's prompt, filled in after the setup.
@@ -202,6 +239,8 @@ impl Steps {
             verdict: done.verdict,
             output: done.output,
             duration,
+            evidence: done.evidence,
+            notes: done.notes,
         }
     }
 
@@ -219,7 +258,7 @@ impl Steps {
         note: &mut StepEndRecorder,
     ) -> ActionOutcome {
         match action {
-            Action::Script(script) => self.run_script(script, note).await,
+            Action::Script(script) => self.run_script(script, phase, note).await,
             Action::Http(http) => self.make_request(http, phase).await,
             Action::CallTool(call) => self.call_tool(call).await,
             Action::Extension {

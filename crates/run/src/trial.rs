@@ -12,6 +12,7 @@ mod early_end;
 mod ending;
 mod external;
 mod grading;
+mod selection;
 mod shipped;
 mod under_way;
 
@@ -144,6 +145,11 @@ impl Trial {
         }
         if let Some(shipped) = &case.shipped {
             return self.work_shipped(shipped, toolbox).await;
+        }
+        if let Some(selection) = &case.selection {
+            return self
+                .work_selection(selection, steps, toolbox, workspace)
+                .await;
         }
         self.phase(Phase::Setup);
         for step in &case.setup {

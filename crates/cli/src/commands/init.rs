@@ -1,4 +1,6 @@
-//! `proctor init`: writes a small example suite.
+//! `proctor init`: writes a small example suite, or a first selection file for a server.
+
+mod selection;
 
 use std::fs;
 use std::io::Write;
@@ -19,6 +21,13 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 pub(crate) fn run(args: &InitArgs) -> anyhow::Result<Exit> {
+    if args.selection {
+        return selection::run(args);
+    }
+    let server = &args.server;
+    if server.url.is_some() || server.config.is_some() || !server.command.is_empty() {
+        bail!("a server belongs to `--selection`");
+    }
     let folder = &args.folder;
     let taken: Vec<&str> = FILES
         .iter()

@@ -12,7 +12,9 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
         SchemaKind::Task => schema(FileKind::Task),
         SchemaKind::Agent => schema(FileKind::Agent),
         SchemaKind::McpConfig => schema(FileKind::McpConfig),
+        SchemaKind::Selection => schema(FileKind::Selection),
         SchemaKind::Scripted => schema(FileKind::Script),
+        SchemaKind::Profiles => proctor_core::profile::schema(),
         SchemaKind::Evals => mcp_evals::schema(),
     })?;
     Ok(Exit::Ok)

@@ -66,7 +66,7 @@ pub(super) fn fit(entry: &ToolMatcher, tool: ObservedToolCall<'_>) -> CallFit {
 }
 
 impl CallFit {
-    fn no(reason: impl Into<String>) -> Self {
+    pub(super) fn no(reason: impl Into<String>) -> Self {
         Self::No(NearMiss {
             distance: 1,
             reason: reason.into(),
@@ -88,7 +88,12 @@ impl CallFit {
 }
 
 fn fit_arguments(entry: &ToolMatcher, arguments: &Payload) -> CallFit {
-    let Some(matcher) = &entry.arguments else {
+    fit_matcher(entry.arguments.as_ref(), arguments)
+}
+
+/// Whether arguments match; without a matcher, all do.
+pub(super) fn fit_matcher(matcher: Option<&Matcher>, arguments: &Payload) -> CallFit {
+    let Some(matcher) = matcher else {
         return CallFit::Yes;
     };
     match arguments.read() {

@@ -4,6 +4,7 @@ mod calls;
 mod fits;
 mod order;
 mod properties;
+mod selection;
 mod totals;
 mod usage;
 
@@ -60,6 +61,7 @@ fn transcript(calls: Vec<Call>) -> Transcript {
         calls,
         skills: None,
         unread: Vec::new(),
+        selection: None,
     }
 }
 
@@ -163,6 +165,7 @@ fn an_empty_list_is_never_a_pass() {
         calls: Vec::new(),
         skills: Some(Vec::new()),
         unread: Vec::new(),
+        selection: None,
     };
     for check in checks {
         check_unknown(&check, &silent, "nothing to check", &[]);

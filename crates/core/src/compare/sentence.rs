@@ -108,6 +108,11 @@ fn inconclusive(
         InconclusiveCause::NothingPaired if !comparison.pairing.known_failures.is_empty() => {
             "every case that both runs have is a known failure of the new run".to_owned()
         }
+        InconclusiveCause::Curtailed { run } => format!(
+            "{} was stopped when its gate was decided (`--stop-when-decided`), so its trials are not a \
+             fair sample",
+            quote(run)
+        ),
         InconclusiveCause::NothingPaired => {
             "no case has the same id and content in both runs, with the same agent".to_owned()
         }

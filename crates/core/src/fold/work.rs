@@ -13,7 +13,7 @@ use crate::duration::micros;
 use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CheckEvaluated, CheckId, ConnectionClosed,
     ConnectionId, ConnectionOpened, Event, EventKind, Finding, ModelReplied, Phase, Purpose,
-    StepEnded, TrialEnded, TrialStarted,
+    StepEnded, ToolName, ToolsSelected, TrialEnded, TrialStarted,
 };
 use crate::model::Usage;
 use crate::record::{Blobs, RecordError};
@@ -60,6 +60,10 @@ pub struct TrialWork {
     pub closed: Vec<ConnectionClosed>,
     /// The names of tools that the agent's model called although they did not exist, in order.
     pub invented: Vec<String>,
+    /// The tools that the agent chose, in a selection trial.
+    pub selection: Option<ToolsSelected>,
+    /// The calls that Proctor answered itself, in order.
+    pub withheld: Vec<ToolName>,
     /// The SHA-256 of each distinct list of tools that a model got, in order.
     pub offered: Vec<String>,
     /// The recorded protocol problems, without those that only the messages show.
@@ -305,6 +309,10 @@ impl WorkFold {
                 }
             }
             EventKind::Replayed { ask, drifted } => self.replayed(*ask, *drifted),
+            EventKind::CallWithheld(name) => self.work.withheld.push(name.clone()),
+            EventKind::ToolsSelected(selected) => {
+                self.work.selection = Some(super::selection::read(selected, blobs)?);
+            }
             EventKind::StepEnded(step) => self.step(step, blobs)?,
             EventKind::Graded(graded) => self.graded(graded),
             EventKind::Unknown(_) => self.work.unknown += 1,
@@ -314,6 +322,7 @@ impl WorkFold {
             | EventKind::Http(_)
             | EventKind::RunPlanned(_)
             | EventKind::ServerSeen(_)
+            | EventKind::SurfaceCompared(_)
             | EventKind::AgentWrote { .. } => {}
         }
         Ok(())

@@ -69,6 +69,8 @@ fn grade(
                         verdict,
                         blame,
                         goes_on,
+                        evidence: Vec::new(),
+                        notes: Vec::new(),
                     },
                 )
             }

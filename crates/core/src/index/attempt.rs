@@ -13,6 +13,7 @@ use crate::event::{
 };
 use crate::excerpt::excerpt;
 use crate::fold::{FoldedTrial, ModelActivity, PhaseSpan, TrialWork};
+use crate::tool_choice::ToolChoice;
 use crate::transcript::{Call, CallKind, CallRequest};
 use crate::verdict::Verdict;
 
@@ -52,6 +53,9 @@ pub struct Attempt {
     /// The number of calls of further targets, after the first 256.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other_calls: u64,
+    /// The choice of a selection trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<Box<ToolChoice>>,
     /// The SHA-256 of each list of tools that a model got, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
@@ -131,6 +135,10 @@ impl Attempt {
             transports: transports.collect(),
             calls,
             other_calls,
+            selection: work
+                .selection
+                .as_ref()
+                .map(|one| Box::new(ToolChoice::of(one))),
             tools: work.offered,
             unknown_events: work.unknown,
         }

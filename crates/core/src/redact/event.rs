@@ -9,8 +9,9 @@ use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CaseTally, CheckEvaluated, CheckId, CheckPlace,
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
-    PlannedKnownFailure, PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned,
-    RunStarted, RunTally, ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted,
+    PlannedKnownFailure, PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded,
+    RunPlanned, RunStarted, RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded,
+    SurfaceChange, SurfaceCompared, ToolName, ToolsSelected, TrialEnded, TrialStarted,
     UnknownEvent,
 };
 use crate::verdict::Verdict;
@@ -56,6 +57,9 @@ impl Redactor {
             }),
             EventKind::RunPlanned(planned) => EventKind::RunPlanned(self.planned(planned)),
             EventKind::ServerSeen(seen) => EventKind::ServerSeen(self.server_seen(seen)),
+            EventKind::SurfaceCompared(compared) => {
+                EventKind::SurfaceCompared(self.surface_compared(compared))
+            }
             EventKind::Prompted { text } => EventKind::Prompted {
                 text: self.body(text),
             },
@@ -84,6 +88,10 @@ impl Redactor {
             | EventKind::AgentWrote { .. }
             | EventKind::AgentClaimed(_)
             | EventKind::AgentEnded(_)) => self.of_agent(agent),
+            EventKind::CallWithheld(name) => EventKind::CallWithheld(self.tool_name(name)),
+            EventKind::ToolsSelected(selected) => {
+                EventKind::ToolsSelected(self.tools_selected(selected))
+            }
             EventKind::StepEnded(step) => EventKind::StepEnded(self.step_ended(step)),
             EventKind::Graded(graded) => EventKind::Graded(self.graded(graded)),
             EventKind::Unknown(event) => EventKind::Unknown(UnknownEvent {
@@ -112,6 +120,7 @@ impl Redactor {
                 let trials = run.changed_trials.into_iter();
                 trials.map(|trial| self.owned(trial)).collect()
             },
+            ..run
         }
     }
 
@@ -124,6 +133,49 @@ impl Redactor {
             tool_list: seen.tool_list.map(|list| self.body(list)),
             surface: seen.surface.map(|surface| self.body(surface)),
             ..seen
+        }
+    }
+
+    fn tool_name(&self, name: ToolName) -> ToolName {
+        ToolName {
+            server: self.owned(name.server),
+            tool: self.owned(name.tool),
+        }
+    }
+
+    fn tools_selected(&self, selected: ToolsSelected) -> ToolsSelected {
+        let expected = selected.expected.into_iter();
+        let expected = expected.map(|name| self.tool_name(name));
+        let calls = selected.calls.into_iter().map(|call| SelectedCall {
+            server: self.optional(call.server),
+            tool: self.owned(call.tool),
+            arguments: self.body(call.arguments),
+        });
+        ToolsSelected {
+            expected: expected.collect(),
+            calls: calls.collect(),
+            ..selected
+        }
+    }
+
+    fn surface_compared(&self, compared: SurfaceCompared) -> SurfaceCompared {
+        let changes = compared.changes.into_iter();
+        SurfaceCompared {
+            server: self.owned(compared.server),
+            changes: changes.map(|change| self.surface_change(change)).collect(),
+            ..compared
+        }
+    }
+
+    /// A change of a surface without secrets.
+    pub fn surface_change(&self, change: SurfaceChange) -> SurfaceChange {
+        SurfaceChange {
+            place: self.owned(change.place),
+            message: self.owned(change.message),
+            witness: change
+                .witness
+                .and_then(|witness| serde_json::from_str(&self.json(&witness.to_string())).ok()),
+            ..change
         }
     }
 
@@ -252,10 +304,27 @@ impl Redactor {
                     .into_iter()
                     .map(known)
                     .collect(),
+                profile: planned
+                    .asked
+                    .profile
+                    .map(|profile| Box::new(self.profile(*profile))),
                 ..planned.asked
             },
             warnings: planned.warnings.into_iter().map(warning).collect(),
             ..planned
+        }
+    }
+
+    fn profile(&self, profile: PlannedProfile) -> PlannedProfile {
+        PlannedProfile {
+            name: self.owned(profile.name),
+            file: self.owned(profile.file),
+            values: profile
+                .values
+                .into_iter()
+                .map(|(key, value)| (self.owned(key), self.owned(value)))
+                .collect(),
+            overridden: self.list(profile.overridden),
         }
     }
 
@@ -272,6 +341,7 @@ impl Redactor {
                 agents: self.list(base.agents),
                 cases: base.cases.into_iter().map(case).collect(),
                 changed_trials: self.list(base.changed_trials),
+                ..base
             }),
             ..gates
         }

@@ -54,6 +54,7 @@ impl RecordedTrial {
                 | EventKind::RunEnded(_)
                 | EventKind::RunPlanned(_)
                 | EventKind::ServerSeen(_)
+                | EventKind::SurfaceCompared(_)
                 | EventKind::TrialStarted(_)
                 | EventKind::PhaseStarted { .. }
                 | EventKind::Frame(_)
@@ -72,6 +73,8 @@ impl RecordedTrial {
                 | EventKind::AgentWrote { .. }
                 | EventKind::AgentClaimed(_)
                 | EventKind::AgentEnded(_)
+                | EventKind::CallWithheld(_)
+                | EventKind::ToolsSelected(_)
                 | EventKind::StepEnded(_)
                 | EventKind::Graded(_)
                 | EventKind::Unknown(_) => fold.push(&event, run.blobs())?,

@@ -239,6 +239,7 @@ mod tests {
             pass: None,
             unmet: Vec::new(),
             shipped: None,
+            selection: None,
         }
     }
 

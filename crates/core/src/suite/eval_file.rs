@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use super::assertion_file::AssertionsFile;
 use super::gates_file::GatesFile;
 use super::known_failures_file::KnownFailureFile;
+use super::rows::node_names;
+use super::surface_file::{LintFile, SurfaceFile};
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
     Context, Decode, Definitions, KeySpans, LooseText, NonEmpty, PositiveInteger, RequiredKey,
@@ -96,6 +98,10 @@ record! {
         "gates" => gates: Option<StrictKeys<GatesFile>>,
         /// The cases that are expected to fail. Only Proctor supports this key.
         "knownFailures" => known_failures: Option<StrictKeys<Vec<WithSpan<KnownFailureFile>>>>,
+        /// The surface contract: what may change about the servers. Only Proctor supports this key.
+        "surface" => surface: Option<StrictKeys<SurfaceFile>>,
+        /// The rules of `proctor lint`. Only Proctor supports this key.
+        "lint" => lint: Option<StrictKeys<LintFile>>,
     }
 }
 
@@ -171,21 +177,50 @@ fn agent_types() -> Vec<String> {
 
 record! {
     /// A set of tasks, with the assertions to check after each.
-    pub struct TaskSetFile one_of ["path", "glob", "evals"] {
+    pub struct TaskSetFile one_of ["path", "glob", "evals", "selection"] {
         /// The path of one task file.
         "path" => path: Option<WithSpan<String>>,
         /// A glob that matches task files. `**` matches any number of folders.
         "glob" => glob: Option<WithSpan<String>>,
         /// The evals that a server ships. Only Proctor supports this key.
         "evals" => evals: Option<ShippedFile>,
+        /// The path of a selection file: prompts, and the tools to choose for them. Only Proctor supports this key.
+        "selection" => selection: Option<WithSpan<String>>,
+        /// The server of the tools that a selection file names. Only Proctor supports this key.
+        "server" => server: Option<WithSpan<String>>,
         /// The source that `path` or `glob` refers to.
         "source" => source: Option<WithSpan<String>>,
         /// Selects only tasks that have all of these labels.
         "labelSelector" => label_selector: Table<LooseText>,
         /// The assertions to check after each task.
-        "assertions" => assertions: Option<StrictKeys<KeySpans<AssertionsFile>>>,
+        "assertions" => assertions: Option<AssertionsFileOrRows>,
         /// The pass rule: how many trials of a case must pass, such as `4/5`. Only Proctor supports this key.
         "pass" => pass: Option<WithSpan<PassRule>>,
+    }
+}
+
+/// The assertions of a task set.
+#[derive(Debug, Clone)]
+pub enum AssertionsFileOrRows {
+    /// The same for all its cases.
+    Fixed(Box<KeySpans<AssertionsFile>>),
+    /// With `{row.NAME}` in them, so each row has its own.
+    PerRow(Node),
+}
+
+impl Decode for AssertionsFileOrRows {
+    const DECIDES: bool = true;
+
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        if !node_names(node).is_empty() {
+            return Some(Self::PerRow(node.clone()));
+        }
+        let fixed = cx.deciding(|| KeySpans::decode(node, cx))?;
+        Some(Self::Fixed(Box::new(fixed)))
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        AssertionsFile::schema(definitions)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Its main function is [`load`]. It uses no network, and only the environment that is passed in.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::agent_file::AgentFile;
@@ -11,7 +11,10 @@ use super::assertion_file::AssertionsFile;
 use super::eval_file::{AgentRefFile, SuiteFile};
 use super::files::{self, FileOrigin};
 use super::mcp_file::McpFile;
+use super::resolve_assertions::ServerScope;
+use super::resolve_selection::{self, SelectionScope};
 use super::resolve_task::TaskScope;
+use super::selection_file::SelectionFile;
 use super::task_file::TaskFile;
 use super::variables::Environment;
 use super::{Agent, Case, Server, Suite, server};
@@ -58,11 +61,13 @@ impl Inputs<'_> {
 pub enum LoadedFile {
     /// An eval file, with everything it names.
     Suite(Box<Suite>),
-    /// A task file, by itself.
-    Case(Box<Case>),
+    /// A task file, by itself, with the number of its cases.
+    Case(Box<Case>, usize),
     Agent(Box<Agent>),
     Servers(Vec<Server>),
     Script(Box<Script>),
+    /// The cases of a selection file, by itself.
+    Selection(Vec<Case>),
 }
 
 /// Loads a suite. If it returns `None`, it has reported at least one error; otherwise only
@@ -92,8 +97,20 @@ pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Op
             Some("Task") => {
                 let file = TaskFile::decode(&opened.root, &cx)?;
                 let scope = TaskScope::alone(&cx, inputs.env);
-                super::resolve_task::resolve(&file, &scope)
-                    .map(|case| LoadedFile::Case(Box::new(case)))
+                let task = super::resolve_task::resolve(&file, &scope)?;
+                let rows = task.cases(&BTreeSet::new(), &cx).len();
+                Some(LoadedFile::Case(Box::new(task.case), rows))
+            }
+            Some("Selection") => {
+                let file = SelectionFile::decode(&opened.root, &cx)?;
+                let scope = SelectionScope {
+                    cx: &cx,
+                    origin: &FileOrigin::Own,
+                    servers: ServerScope::unknown(),
+                    server: None,
+                    shown_path: cx.source.path().display().to_string(),
+                };
+                resolve_selection::resolve(&file, &scope).map(LoadedFile::Selection)
             }
             Some("Script") => loader
                 .script(&opened)
@@ -335,7 +352,7 @@ impl<'a> Loader<'a> {
             None => Problem::error(Code::Missing, "`kind` is missing")
                 .at(&opened.source, opened.root.span)
                 .hint(
-                    "add `kind: Eval`, `Task`, `Agent` or `Script`; an MCP config has `mcpServers`",
+                    "add `kind: Eval`, `Task`, `Selection`, `Agent` or `Script`; an MCP config has `mcpServers`",
                 ),
             Some(node) => {
                 let found = node
@@ -370,7 +387,7 @@ const DECIDING_KEYS: &[&[&str]] = &[
     <AssertionsFile as Decode>::KEYS,
 ];
 
-const KINDS: [&str; 4] = ["Eval", "Task", "Agent", "Script"];
+const KINDS: [&str; 5] = ["Eval", "Task", "Selection", "Agent", "Script"];
 
 pub(super) fn kind_of(root: &Node) -> Option<&str> {
     root.get("kind").and_then(Node::as_str)

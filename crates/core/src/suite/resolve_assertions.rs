@@ -33,7 +33,17 @@ pub(super) struct ServerScope<'a> {
     pub(super) mapping: &'a BTreeMap<String, String>,
 }
 
+static NO_MAPPING: BTreeMap<String, String> = BTreeMap::new();
+
 impl ServerScope<'_> {
+    /// A scope that accepts every name, for a file without a suite.
+    pub(super) fn unknown() -> ServerScope<'static> {
+        ServerScope {
+            servers: None,
+            mapping: &NO_MAPPING,
+        }
+    }
+
     /// Maps a server name, and reports it if there is no such server.
     pub(super) fn resolve(
         &self,

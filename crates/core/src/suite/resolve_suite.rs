@@ -11,6 +11,7 @@ use super::mcp_file::McpFile;
 use super::resolve_assertions::ServerScope;
 use super::resolve_task_sets::{self, ResolvedTaskSets, Scope};
 use super::server::{self, Servers};
+use super::surface_file;
 use super::template::{Reference, Template, TemplateError, TemplatePart, TemplateValue};
 use super::{Agent, Extension, Isolation, JudgeConfig, JudgeModel, Limits, Package, Suite};
 use crate::builtin_agent::BuiltinAgent;
@@ -72,6 +73,15 @@ impl Loader<'_> {
                 .and_then(|gates| gates.no_regression.as_ref())
                 .map(|base| base.0.clone()),
             known_failures,
+            surface: config
+                .surface
+                .as_ref()
+                .and_then(|surface| surface_file::contract(surface, cx)),
+            lint_off: config
+                .lint
+                .as_ref()
+                .map(|lint| surface_file::switched_off(lint, cx))
+                .unwrap_or_default(),
             task_sets: task_sets(config),
             cases: tasks.cases,
             shipped: tasks.shipped,
@@ -380,7 +390,7 @@ fn task_sets(config: &EvalConfig) -> Vec<TaskSetConfig> {
         .flat_map(|sets| &sets.value);
     sets.filter(|set| set.evals.is_none())
         .map(|set| TaskSetConfig {
-            path: text(&set.path),
+            path: text(&set.path).or_else(|| text(&set.selection)),
             glob: text(&set.glob),
             label_selector: set
                 .label_selector

@@ -1,12 +1,13 @@
 //! Resolves a task file, of either version, to a case.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::eval_file::ApiVersion;
 use super::files::{self, FileOrigin};
 use super::resolve_assertions::ServerScope;
+use super::rows::{self, Row, RowFile, Rows};
 use super::step::resolve::{
-    AliasTarget, StepScope, resolve_file, resolve_phases, resolve_prompt, step_id,
+    AliasTarget, RowNames, StepScope, resolve_file, resolve_phases, resolve_prompt, step_id,
 };
 use super::step_file::{JudgeStepFile, ScriptStepFile, StepBody, StepFile};
 use super::task_file::{
@@ -35,8 +36,6 @@ pub(super) struct TaskScope<'a> {
     pub(super) shown_path: String,
 }
 
-static NO_MAPPING: BTreeMap<String, String> = BTreeMap::new();
-
 impl<'a> TaskScope<'a> {
     /// The scope of a task without a suite: its servers are not checked.
     pub(super) fn alone(cx: &'a Context<'a>, env: &'a Environment) -> Self {
@@ -44,10 +43,7 @@ impl<'a> TaskScope<'a> {
             cx,
             origin: &FileOrigin::Own,
             env,
-            servers: ServerScope {
-                servers: None,
-                mapping: &NO_MAPPING,
-            },
+            servers: ServerScope::unknown(),
             extensions: None,
             has_judge: None,
             shown_path: cx.source.path().display().to_string(),
@@ -63,10 +59,57 @@ struct TaskParts<'a> {
     verify: Vec<StepFile>,
     cleanup: Vec<StepFile>,
     prompt: Option<&'a WithSpan<TextSourceFile>>,
+    rows: Option<&'a [RowFile]>,
+    rows_from: Option<&'a WithSpan<String>>,
+}
+
+/// A resolved task, whose rows are not filled in yet.
+pub(super) struct ResolvedTask {
+    pub(super) case: Case,
+    pub(super) rows: Option<Rows>,
+}
+
+impl ResolvedTask {
+    /// The cases of the task: one for each row, or the only one. `used` are the names that its
+    /// assertions refer to.
+    pub(super) fn cases(
+        &self,
+        used: &BTreeSet<String>,
+        cx: &Context<'_>,
+    ) -> Vec<(Case, Option<&Row>)> {
+        let Some(rows) = &self.rows else {
+            return vec![(self.case.clone(), None)];
+        };
+        let mut used = used.clone();
+        // A template that no row fills has been reported.
+        let of_templates = rows::names_of(&self.case);
+        used.extend(of_templates.intersection(&rows.names).cloned());
+        let inner = cx.beside(rows.source.clone());
+        let filled = rows.rows.iter().filter_map(|row| {
+            let lacking = used.iter().find(|name| row.get(name).is_none());
+            if let Some(name) = lacking {
+                let message = format!("the row has no value `{name}`, which the task uses");
+                inner.report(row.span, Problem::error(Code::Missing, message));
+                return None;
+            }
+            let mut case = self.case.clone();
+            rows::fill_case(&mut case, row);
+            if case.prompt.to_string().trim().is_empty() {
+                let message = "the prompt of this row is empty";
+                inner.report(row.span, Problem::error(Code::Value, message));
+            }
+            case.id = CaseId(format!("{}[{}]", case.id, row.id));
+            case.name = format!("{}[{}]", case.name, row.id);
+            let labels = row.labels.iter().map(|(k, v)| (k.clone(), v.clone()));
+            case.labels.extend(labels);
+            Some((case, Some(row)))
+        });
+        filled.collect()
+    }
 }
 
 /// Resolves a task. Its checks come from the task sets that match it.
-pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
+pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<ResolvedTask> {
     let cx = scope.cx;
     check_version(file, cx);
     let parts = match (&file.spec, &file.steps) {
@@ -77,9 +120,18 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
             verify: spec.verify.0.clone(),
             cleanup: spec.cleanup.clone(),
             prompt: spec.prompt.get(),
+            rows: spec.rows.as_ref().map(|rows| &rows.0[..]),
+            rows_from: spec.rows_from.as_ref(),
         },
         (None, Some(steps)) => legacy_parts(steps),
         (None, None) => return None,
+    };
+    let has_rows = parts.rows.is_some() || parts.rows_from.is_some();
+    let rows = Rows::load(parts.rows, parts.rows_from, scope.origin, cx);
+    let columns = match &rows {
+        Some(rows) => RowNames::Known(&rows.names),
+        None if has_rows => RowNames::Unknown,
+        None => RowNames::NoRows,
     };
     let mut unmet = Vec::new();
     let providers = providers(parts.requires, scope, &mut unmet);
@@ -89,6 +141,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
         env: scope.env,
         providers: &providers,
         has_judge: scope.has_judge,
+        columns,
     };
     let [setup, verify, cleanup] = resolve_phases(
         [
@@ -104,7 +157,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
     if name.value.0.trim().is_empty() {
         cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
     }
-    Some(Case {
+    let case = Case {
         id: CaseId(format!("{}#{}", scope.shown_path, name.value.0)),
         name: name.value.0.clone(),
         path: cx.source.path().to_path_buf(),
@@ -126,7 +179,9 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
         pass: None,
         unmet,
         shipped: None,
-    })
+        selection: None,
+    };
+    (rows.is_some() || !has_rows).then_some(ResolvedTask { case, rows })
 }
 
 /// Where the verify steps are written.
@@ -187,6 +242,8 @@ fn legacy_parts(file: &LegacyStepsFile) -> TaskParts<'_> {
             .collect(),
         cleanup: script(file.cleanup.as_ref()),
         prompt: file.prompt.get(),
+        rows: None,
+        rows_from: None,
     }
 }
 

@@ -2,22 +2,26 @@
 //!
 //! A file that two task sets match is one case with the checks of both.
 
+mod row_checks;
+mod selections;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::row_checks::RowChecks;
 use super::assertion_file::AssertionsFile;
-use super::eval_file::{EvalConfig, SourceFile, TaskSetFile};
+use super::eval_file::{AssertionsFileOrRows, EvalConfig, SourceFile, TaskSetFile};
 use super::files::{self, FileOrigin};
 use super::load::{Loader, Namer, ParsedFile, kind_of};
 use super::resolve_assertions::{self, ServerScope, contradictions};
-use super::resolve_task::{self, TaskScope};
+use super::resolve_task::{self, ResolvedTask, TaskScope};
 use super::server::Servers;
 use super::task_file::TaskFile;
 use super::{Case, PassRule, ShippedEvalSet, TaskSource};
 use crate::check::Check;
 use crate::decode::{Context, Decode};
-use crate::document;
+use crate::document::{self, Node};
 use crate::event::{CheckId, CheckPlace};
 use crate::hint::nearest_hint;
 use crate::problem::{Code, Problem, Problems, Span, WithSpan};
@@ -53,6 +57,7 @@ pub(super) fn load(
         compared: BTreeSet::new(),
         paths: Vec::new(),
         index: HashMap::new(),
+        selections: Vec::new(),
         shipped: Vec::new(),
         unfetched: Vec::new(),
     };
@@ -69,6 +74,8 @@ struct TaskSet<'a> {
     span: Span,
     labels: BTreeMap<String, String>,
     assertions: Option<&'a AssertionsFile>,
+    /// The assertions, if each row has its own.
+    per_row: Option<&'a Node>,
     checks: Vec<Arc<Check>>,
     /// Where the checks are written.
     places: Vec<CheckPlace>,
@@ -100,6 +107,8 @@ struct Tasks<'a> {
     compared: BTreeSet<(usize, usize)>,
     paths: Vec<TaskPath>,
     index: HashMap<PathBuf, usize>,
+    /// The cases of selection files.
+    selections: Vec<Case>,
     shipped: Vec<ShippedEvalSet>,
     unfetched: Vec<TaskSource>,
 }
@@ -118,7 +127,8 @@ impl<'a> Tasks<'a> {
             self.add_set(file);
         }
         let paths = std::mem::take(&mut self.paths);
-        let cases: Vec<Case> = paths.iter().filter_map(|path| self.case(path)).collect();
+        let mut cases: Vec<Case> = paths.iter().flat_map(|path| self.cases(path)).collect();
+        cases.append(&mut self.selections);
         for set in self.sets.iter().filter(|set| !set.selected) {
             if !set.labels.is_empty() {
                 let pairs = set.labels.iter().map(|(k, v)| format!("{k}={v}"));
@@ -140,21 +150,24 @@ impl<'a> Tasks<'a> {
             servers: self.scope.servers.as_ref(),
             mapping: &mapping,
         };
-        let checks: Vec<Arc<Check>> = match &file.assertions {
-            Some(assertions) => resolve_assertions::resolve(assertions, scope, self.cx)
-                .into_iter()
-                .map(Arc::new)
-                .collect(),
-            None => Vec::new(),
+        if let Some(selection) = &file.selection {
+            return self.add_selection(file, selection, &origin, scope);
+        }
+        if let Some(server) = &file.server {
+            let message = "`server` needs `selection`";
+            self.cx
+                .report(server.span, Problem::error(Code::Conflict, message));
+        }
+        let (checks, places) = match &file.assertions {
+            Some(AssertionsFileOrRows::Fixed(assertions)) => (
+                shared_checks(assertions, scope, self.cx),
+                self.places(&assertions.spans),
+            ),
+            Some(AssertionsFileOrRows::PerRow(node)) => {
+                (Vec::new(), self.places(&row_checks::key_spans(node)))
+            }
+            None => (Vec::new(), Vec::new()),
         };
-        let path = self.cx.source.path().display().to_string();
-        let keys = file.assertions.iter().flat_map(|keys| &keys.0.spans);
-        let places = keys.map(|(key, span)| CheckPlace {
-            check: CheckId::Assertion(key.clone()),
-            path: path.clone(),
-            line: span.line,
-        });
-        let places: Vec<CheckPlace> = places.collect();
         if let Some(evals) = &file.evals {
             let server = scope.resolve("task set", &evals.server, self.cx);
             if let Some((label, _)) = file.label_selector.iter().next() {
@@ -178,7 +191,14 @@ impl<'a> Tasks<'a> {
             labels: labels
                 .map(|(k, v)| (k.value.clone(), v.0.clone()))
                 .collect(),
-            assertions: file.assertions.as_ref().map(|keys| &keys.0.value),
+            assertions: match &file.assertions {
+                Some(AssertionsFileOrRows::Fixed(assertions)) => Some(&assertions.value),
+                Some(AssertionsFileOrRows::PerRow(_)) | None => None,
+            },
+            per_row: match &file.assertions {
+                Some(AssertionsFileOrRows::PerRow(node)) => Some(node),
+                Some(AssertionsFileOrRows::Fixed(_)) | None => None,
+            },
             places,
             checks,
             pass: file.pass,
@@ -187,6 +207,17 @@ impl<'a> Tasks<'a> {
             selected: false,
         });
         self.add_paths(file, set);
+    }
+
+    /// Where assertions are written.
+    fn places(&self, keys: &[(String, Span)]) -> Vec<CheckPlace> {
+        let path = self.cx.source.path().display().to_string();
+        let place = |(key, span): &(String, Span)| CheckPlace {
+            check: CheckId::Assertion(key.clone()),
+            path: path.clone(),
+            line: span.line,
+        };
+        keys.iter().map(place).collect()
     }
 
     /// The origin of a task set's files, and the mapping of their server names.
@@ -296,7 +327,53 @@ impl<'a> Tasks<'a> {
         });
     }
 
-    fn case(&mut self, task: &TaskPath) -> Option<Case> {
+    fn cases(&mut self, task: &TaskPath) -> Vec<Case> {
+        let Some((resolved, inner)) = self.resolve(task) else {
+            return Vec::new();
+        };
+        let used = row_checks::names(task.sets.iter().map(|at| &self.sets[*at]));
+        let mut row_checks = RowChecks::default();
+        let mut found = Vec::new();
+        let mut selected_by = BTreeSet::new();
+        for (mut case, row) in resolved.cases(&used, &inner) {
+            let mut is_selected = false;
+            for at in &task.sets {
+                let set = &mut self.sets[*at];
+                let has = |(key, value): (&String, &String)| case.labels.get(key) == Some(value);
+                if !set.labels.iter().all(has) {
+                    continue;
+                }
+                is_selected = true;
+                set.selected = true;
+                selected_by.insert(*at);
+                let set = &self.sets[*at];
+                case.checks.extend(set.checks.iter().cloned());
+                case.checks
+                    .extend(row_checks.of(set, row, &case.name, self));
+                case.places.extend(set.places.iter().cloned());
+                case.pass = case.pass.or(set.pass.map(|pass| pass.value));
+            }
+            if is_selected {
+                found.push(case);
+            }
+        }
+        let selected: Vec<usize> = selected_by.into_iter().collect();
+        self.report_contradictions(&selected, &resolved.case.name);
+        // After an error, what was meant to be checked may just not be known.
+        if let Some(case) = found.iter().find(|case| !case.has_checks())
+            && !self.loader.problems.borrow().has_errors()
+        {
+            let message = format!("the task `{}` has no checks", case.name);
+            let problem = Problem::warning(Code::Vacuous, message).in_file(&task.path);
+            inner.report_elsewhere(
+                problem.hint("add `verify` to it, or `assertions` to its task set"),
+            );
+        }
+        found
+    }
+
+    /// Reads and resolves a task file. Also returns the context of the file.
+    fn resolve(&self, task: &TaskPath) -> Option<(ResolvedTask, Context<'a>)> {
         let opened = if task.swept {
             self.open_swept(task)?
         } else {
@@ -308,7 +385,7 @@ impl<'a> Tasks<'a> {
         let inner = self.loader.context(&opened);
         let file = TaskFile::decode(&opened.root, &inner)?;
         let first = &self.sets[*task.sets.first()?];
-        let mut case = resolve_task::resolve(
+        let resolved = resolve_task::resolve(
             &file,
             &TaskScope {
                 cx: &inner,
@@ -323,34 +400,7 @@ impl<'a> Tasks<'a> {
                 shown_path: self.shown_path(&task.path, &first.origin),
             },
         )?;
-        let mut selected = Vec::new();
-        for at in &task.sets {
-            let set = &mut self.sets[*at];
-            if set
-                .labels
-                .iter()
-                .all(|(k, v)| case.labels.get(k) == Some(v))
-            {
-                set.selected = true;
-                selected.push(*at);
-                case.checks.extend(set.checks.iter().cloned());
-                case.places.extend(set.places.iter().cloned());
-                case.pass = case.pass.or(set.pass.map(|pass| pass.value));
-            }
-        }
-        if selected.is_empty() {
-            return None;
-        }
-        self.report_contradictions(&selected, &case.name);
-        // After an error, what was meant to be checked may just not be known.
-        if !case.has_checks() && !self.loader.problems.borrow().has_errors() {
-            let message = format!("the task `{}` has no checks", case.name);
-            let problem = Problem::warning(Code::Vacuous, message).in_file(&task.path);
-            inner.report_elsewhere(
-                problem.hint("add `verify` to it, or `assertions` to its task set"),
-            );
-        }
-        Some(case)
+        Some((resolved, inner))
     }
 
     /// Reports assertions of different task sets that contradict each other for a task.
@@ -438,4 +488,14 @@ impl<'a> Tasks<'a> {
             }
         }
     }
+}
+
+/// Checks that all cases of a task set share.
+fn shared_checks(
+    file: &AssertionsFile,
+    scope: ServerScope<'_>,
+    cx: &Context<'_>,
+) -> Vec<Arc<Check>> {
+    let checks = resolve_assertions::resolve(file, scope, cx);
+    checks.into_iter().map(Arc::new).collect()
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::agent_file::AgentFile;
 use super::eval_file::SuiteFile;
 use super::mcp_file::McpFile;
+use super::selection_file::SelectionFile;
 use super::task_file::TaskFile;
 use crate::decode::{Decode, Definitions};
 use crate::script::script_file::ScriptFile;
@@ -21,6 +22,8 @@ pub enum FileKind {
     McpConfig,
     /// A script: the rules of a scripted model.
     Script,
+    /// A selection file: prompts, and the tools to choose for them.
+    Selection,
 }
 
 /// The JSON Schema (draft 2020-12) of a kind of file.
@@ -32,6 +35,10 @@ pub fn schema(kind: FileKind) -> Value {
         FileKind::Agent => ("Proctor agent file", AgentFile::schema(&mut definitions)),
         FileKind::McpConfig => ("MCP config", McpFile::schema(&mut definitions)),
         FileKind::Script => ("Proctor script", ScriptFile::schema(&mut definitions)),
+        FileKind::Selection => {
+            let root = SelectionFile::schema(&mut definitions);
+            ("Proctor selection file", root)
+        }
     };
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -5,10 +5,11 @@
 use serde_json::{Value, json};
 
 use super::eval_file::{ApiVersion, LimitsFile};
+use super::rows::RowFile;
 use super::step_file::StepFile;
 use crate::decode::{
-    Context, Decode, Definitions, LooseText, PositiveInteger, RequiredKey, StrictKeys, Table,
-    record, words,
+    Context, Decode, Definitions, LooseText, NonEmpty, PositiveInteger, RequiredKey, StrictKeys,
+    Table, record, words,
 };
 use crate::document::Node;
 use crate::problem::{Code, Problem, WithSpan};
@@ -84,6 +85,10 @@ record! {
         "cleanup" => cleanup: Vec<StepFile>,
         /// The prompt for the agent.
         "prompt" => prompt: RequiredKey<WithSpan<TextSourceFile>>,
+        /// Rows: each is a case of its own, and fills `{row.NAME}` in. Only Proctor supports this key.
+        "rows" => rows: Option<NonEmpty<RowFile>>,
+        /// A CSV or JSONL file with rows. Only Proctor supports this key.
+        "rowsFrom" => rows_from: Option<WithSpan<String>>,
     }
 }
 

@@ -1,6 +1,7 @@
-//! Templates in step strings: `{agent.output}`, `{steps.X.Y}`, `{random.id}`, `{env.NAME}`.
+//! Templates in step strings: `{agent.output}`, `{steps.X.Y}`, `{random.id}`, `{env.NAME}`,
+//! `{row.NAME}`.
 //!
-//! Its main type is [`Template`]. Only these four sources are templates; all other braces are
+//! Its main type is [`Template`]. Only these five sources are templates; all other braces are
 //! text, since public scripts and patterns are full of them.
 
 use std::fmt;
@@ -46,6 +47,10 @@ pub enum Reference {
         /// The name of the output.
         output: String,
     },
+    /// A value of the row, by its name. A load replaces it with the value.
+    Row(String),
+    /// The value of a row, as text.
+    RowValue(String),
 }
 
 /// Why a text is not a template.
@@ -136,6 +141,8 @@ impl fmt::Display for Reference {
             Self::RandomPort => f.write_str("{random.port}"),
             Self::Env(name) => write!(f, "{{env.{name}}}"),
             Self::Step { step, output } => write!(f, "{{steps.{step}.{output}}}"),
+            Self::Row(name) => write!(f, "{{row.{name}}}"),
+            Self::RowValue(value) => f.write_str(value),
         }
     }
 }
@@ -222,7 +229,7 @@ impl TemplateValue {
 fn split_reference(inside: &str) -> Option<(&str, &str, &str)> {
     let (reference, after) = inside.split_once('}')?;
     let (source, name) = reference.split_once('.')?;
-    let known = ["agent", "steps", "random", "env"].contains(&source);
+    let known = ["agent", "steps", "random", "env", "row"].contains(&source);
     let legal = |c: char| c.is_alphanumeric() || "_-./".contains(c);
     (known && name.chars().all(legal)).then_some((source, name, after))
 }
@@ -240,6 +247,7 @@ fn reference(source: &str, name: &str) -> Result<Reference, TemplateError> {
         ("random", "port") => Ok(Reference::RandomPort),
         ("random", _) => Err(unknown(&["id", "port"])),
         ("env", name) if !name.is_empty() => Ok(Reference::Env(name.to_owned())),
+        ("row", name) if !name.is_empty() => Ok(Reference::Row(name.to_owned())),
         ("steps", name) => match name.rsplit_once('.') {
             Some((step, output)) if !step.is_empty() && !output.is_empty() => Ok(Reference::Step {
                 step: step.to_owned(),

@@ -7,6 +7,7 @@ use crate::fold::ModelActivity;
 use crate::index::Attempt;
 use crate::model::Usage;
 use crate::record::PART;
+use crate::tool_choice::ToolChoice;
 use crate::verdict::Verdict;
 
 /// The result of a planned trial.
@@ -35,6 +36,8 @@ pub struct TrialResult {
     /// The first check that failed, or else the first unknown one.
     pub decisive: Option<Box<UnmetCheck>>,
     pub duration: Duration,
+    /// The choice of a selection trial.
+    pub selection: Option<Box<ToolChoice>>,
     pub agent: ModelSpending,
     pub judge: ModelSpending,
 }
@@ -101,6 +104,23 @@ impl From<&ModelActivity> for ModelSpending {
 }
 
 impl TrialResult {
+    /// A result of which only the outcome is known.
+    pub(super) fn ended(outcome: Outcome) -> Self {
+        let nothing = ModelSpending::from(&ModelActivity::default());
+        Self {
+            file: String::new(),
+            attempt: 1,
+            outcome,
+            blame: None,
+            reason: None,
+            decisive: None,
+            duration: Duration::ZERO,
+            selection: None,
+            agent: nothing,
+            judge: nothing,
+        }
+    }
+
     /// The result of an attempt in a file; `None` if it has not ended.
     pub(super) fn of(file: &str, attempt: u32, result: &Attempt) -> Option<Self> {
         // The rename ends a trial: the outcome in a `.part` file does not count.
@@ -117,6 +137,7 @@ impl TrialResult {
             reason: ended.reason.clone(),
             decisive: decisive.map(Box::new),
             duration: result.duration,
+            selection: result.selection.clone(),
             agent: ModelSpending::from(&result.agent),
             judge: ModelSpending::from(&result.judge),
         })

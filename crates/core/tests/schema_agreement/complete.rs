@@ -20,6 +20,7 @@ pub(crate) fn complete(kind: FileKind) -> Value {
                 ],
                 "cleanup": [{"script": {"file": "a.sh"}}],
                 "prompt": {"inline": "p"},
+                "rows": [{"id": "a", "labels": {"a": "b"}, "any": [1]}], "rowsFrom": "rows.csv",
             },
         }),
         FileKind::Agent => json!({
@@ -34,6 +35,17 @@ pub(crate) fn complete(kind: FileKind) -> Value {
             "a": {"type": "stdio", "command": "c", "args": ["a", 1], "env": {"A": "b"}, "disabled": false, "alwaysAllow": ["t"], "enableAllTools": true},
             "b": {"type": "http", "url": "http://x", "headers": {"A": "b"}},
         }}),
+        FileKind::Selection => json!({
+            "$schema": "x.json", "kind": "Selection", "apiVersion": "proctor/v1",
+            "metadata": {"name": "n", "difficulty": "easy", "labels": {"a": "b"}, "parallel": true, "runs": 3, "description": "d", "category": "c", "annotations": {}},
+            "spec": {
+                "limits": {"timeout": "1m", "cleanupTimeout": "1h30m", "maxTurns": 3, "maxTokens": 1000, "maxCostUsd": 0.5},
+                "rows": [
+                    {"id": "a", "prompt": "p", "expect": "t", "not": ["u"], "arguments": {"a": {"$min": 1}}, "mode": "contains", "server": "s", "labels": {"a": "b"}},
+                    {"messages": [{"role": "user", "content": "c"}], "expect": ["t", "u"]},
+                ],
+            },
+        }),
         FileKind::Script => json!({
             "$schema": "x.json", "kind": "Script", "apiVersion": "proctor/v1",
             "metadata": {"name": "n", "description": "d", "annotations": 1},
@@ -70,6 +82,8 @@ fn complete_eval() -> Value {
             "isolation": "trial",
             "gates": {"minPassRate": 0.9, "minLowerBound": "80%", "passHat": {"k": 3, "rate": 0.5}, "maxErrors": 2, "noRegression": "base.run"},
             "knownFailures": [{"case": "list-*", "agent": "codex", "reason": "#12", "until": "2026-12-31"}],
+            "surface": {"lock": "surface.lock.json", "allow": ["safe", "review", "breaking"], "maxSchemaTokens": 12000},
+            "lint": {"off": [{"rule": "heavy-tool", "reason": "r", "tool": "t"}]},
             "taskSets": [
                 {"path": "a.yaml", "source": "s", "labelSelector": {"a": "b"}, "pass": "4/5", "assertions": {
                     "toolsUsed": [tool], "requireAny": [tool], "toolsNotUsed": [{"server": "s"}], "minToolCalls": 1, "maxToolCalls": 5,
@@ -81,6 +95,7 @@ fn complete_eval() -> Value {
                 }},
                 {"glob": "*.yaml"},
                 {"evals": {"server": "s", "level": "execution"}},
+                {"selection": "routing.yaml", "server": "s"},
             ],
         },
     })

@@ -3,6 +3,8 @@
 //! Random mutations of valid files go to both. Only rules that a schema can express are compared:
 //! whether a server exists or a pattern compiles is the job of the loader.
 
+#![recursion_limit = "256"]
+
 mod broken;
 mod complete;
 
@@ -16,17 +18,19 @@ use proctor_core::suite::agent_file::AgentFile;
 use proctor_core::suite::eval_file::SuiteFile;
 use proctor_core::suite::mcp_file::McpFile;
 use proctor_core::suite::schema::{FileKind, schema};
+use proctor_core::suite::selection_file::SelectionFile;
 use proctor_core::suite::task_file::TaskFile;
 use serde_json::{Value, json};
 
 use complete::complete;
 
-const KINDS: [FileKind; 5] = [
+const KINDS: [FileKind; 6] = [
     FileKind::Eval,
     FileKind::Task,
     FileKind::Agent,
     FileKind::McpConfig,
     FileKind::Script,
+    FileKind::Selection,
 ];
 
 /// What the decoder says: no error, and no key that it does not know.
@@ -51,6 +55,7 @@ fn problems(kind: FileKind, value: &Value) -> Vec<Problem> {
         FileKind::Agent => drop(AgentFile::decode(&document.root, &cx)),
         FileKind::McpConfig => drop(McpFile::decode(&document.root, &cx)),
         FileKind::Script => drop(ScriptFile::decode(&document.root, &cx)),
+        FileKind::Selection => drop(SelectionFile::decode(&document.root, &cx)),
     }
     problems.into_inner().iter().cloned().collect()
 }

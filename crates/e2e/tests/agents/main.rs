@@ -11,6 +11,7 @@ mod compared;
 mod custom;
 mod judges;
 mod matrix;
+mod selection;
 mod surveyed;
 mod tap;
 mod unanswered;

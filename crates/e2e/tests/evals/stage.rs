@@ -222,6 +222,8 @@ impl Stage {
             gates: proctor_core::event::PlannedGates::default(),
             no_regression: None,
             known_failures: Vec::new(),
+            surface: None,
+            lint_off: Vec::new(),
             cases,
             task_sets: Vec::new(),
             shipped: Vec::new(),
@@ -314,6 +316,7 @@ impl Stage {
             attempt: 1,
             limits: self.limits,
             parallel: true,
+            known_failure: false,
         };
         if self.isolation == Isolation::Run {
             let client = self.connect().await;
@@ -326,6 +329,8 @@ impl Stage {
             width: Parallelism::Any(2),
             fail_fast: false,
             detailed: false,
+            stop_when_decided: false,
+            first: 0,
         };
         let context = Arc::new(context);
         let running = runner::run(

@@ -13,6 +13,7 @@ mod init;
 mod junit;
 mod offers;
 mod sdks;
+mod selection;
 mod servers;
 mod stops;
 mod suite;

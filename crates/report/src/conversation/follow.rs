@@ -8,7 +8,9 @@ use proctor_core::fold::FoldedTrial;
 use proctor_core::transcript::CallOutcome;
 
 use super::screen::Screen;
-use super::{Conversation, ConversationOptions, Item, TrialHeading, checks, decides, not_graded};
+use super::{
+    Conversation, ConversationOptions, DOUBTFUL, Item, TrialHeading, checks, decides, not_graded,
+};
 
 /// What of a trial was shown already.
 #[derive(Debug, Default)]
@@ -36,7 +38,8 @@ impl Follower {
         let is_over = folded.work.ended.is_some();
         if !self.has_begun {
             self.has_begun = true;
-            Conversation::title(&mut screen, "RUNNING", heading);
+            let label = ("RUNNING", DOUBTFUL);
+            Conversation::title(&mut screen, label, &heading.case, &heading.facts());
             screen.blank();
         }
         if !self.has_prompt && folded.work.prompt.is_some() {
@@ -57,7 +60,7 @@ impl Follower {
         }
         if is_over {
             conversation.end(&mut screen);
-            checks::render(&mut screen, folded);
+            checks::render(&mut screen, folded, &heading.places);
             conversation.steps(&mut screen, not_graded);
             conversation.findings(&mut screen);
             conversation.head(&mut screen, heading);

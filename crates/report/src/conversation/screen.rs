@@ -47,6 +47,11 @@ impl Screen {
         self.width - indent
     }
 
+    /// Whether a text from outside fits in one line.
+    pub(super) fn fits(&self, indent: usize, text: &str) -> bool {
+        fits(&printable(text), self.room(indent) - 1)
+    }
+
     /// An empty line, unless there is one already or nothing yet.
     pub(super) fn blank(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::cells::{CaseStatus, Cell, worst_first};
 use super::{RunSummary, strip};
-use crate::{coverage, words};
+use crate::{coverage, selection, words};
 
 /// The version of the document. It increases if a field changes its meaning or is removed.
 const VERSION: u32 = 1;
@@ -20,7 +20,7 @@ pub fn document(run: &RunSummary<'_>) -> Value {
     let summary = run.summary;
     let cells = worst_first(summary);
     let causes = group(summary.trials());
-    json!({
+    let mut out = json!({
         "version": VERSION,
         "run": {
             "id": run.folder.file_name().map(|name| name.to_string_lossy()),
@@ -47,7 +47,11 @@ pub fn document(run: &RunSummary<'_>) -> Value {
         "stable": stable(&cells),
         "causes": causes.iter().map(cause).collect::<Vec<_>>(),
         "coverage": coverage::totals(run.coverage),
-    })
+    });
+    if let Some(selection) = selection::document(summary) {
+        out["selection"] = selection;
+    }
+    out
 }
 
 fn answer(gate: &Gate) -> Answer {

@@ -84,7 +84,7 @@ impl Page {
     }
 
     /// Adds text below a fact.
-    pub(super) fn more(&mut self, text: &str) {
+    pub(crate) fn more(&mut self, text: &str) {
         self.wrapped(LABEL, text);
     }
 

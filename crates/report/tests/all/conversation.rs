@@ -1,5 +1,7 @@
 //! Trials as conversations.
 
+use std::sync::Arc;
+
 use proctor_core::event::{
     AgentClaimed, AgentStarted, Body, Claim, Event, EventKind, ModelAsked, ModelFailed,
     ModelReplied, Purpose, TrialStarted,
@@ -46,6 +48,7 @@ fn sample(width: usize) -> String {
             repeat: trial.repeat,
             runs: trial.runs,
             attempt: trial.file.attempt,
+            places: trial.places,
         };
         out.push_str(&render(&heading, &folded, &options));
     }
@@ -156,6 +159,7 @@ fn shown(prompt: &str, options: &ConversationOptions) -> String {
         repeat: 4,
         runs: 5,
         attempt: 2,
+        places: Arc::default(),
     };
     render(&heading, &folded, options)
 }

@@ -48,6 +48,8 @@ pub(super) async fn prepare(
         pass_env: options.pass_env.clone(),
         gates: gates::planned(&options.run.gates, &PlannedGates::default())?,
         known_failures: Vec::new(),
+        stop_when_decided: options.run.stop_when_decided,
+        profile: None,
     };
     let mut suite = bare_suite(&options.servers);
     stand_in(&asked, &mut suite, host)?;
@@ -93,6 +95,7 @@ pub(super) async fn prepare(
         trials,
         options: options.run.clone(),
         resumed: None,
+        estimate: None,
     })
 }
 
@@ -139,6 +142,8 @@ pub(super) fn bare_suite(servers: &[Server]) -> Suite {
         gates: PlannedGates::default(),
         no_regression: None,
         known_failures: Vec::new(),
+        surface: None,
+        lint_off: Vec::new(),
         cases: Vec::new(),
         task_sets: Vec::new(),
         shipped: Vec::new(),

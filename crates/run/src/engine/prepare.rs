@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proctor_core::estimate::Estimate;
 use proctor_core::event::{PlannedOptions, PlannedWarning, RunPlanned};
 use proctor_core::hint::listed;
 use proctor_core::problem::{Code, Problems};
@@ -19,7 +20,7 @@ use super::error::EngineError;
 use super::folder::plan_of;
 use super::host::{Host, HostNotice};
 use super::opening::context;
-use super::options::{CheckOptions, RunOptions, RunSource};
+use super::options::{CheckOptions, GateOptions, RunOptions, RunSource};
 use super::planning::{SuiteLocation, plan, plan_again};
 use super::rerun::{self, EarlierRun};
 use super::{Engine, gates, shipped};
@@ -35,6 +36,39 @@ pub struct PreparedRun {
     pub(super) options: RunOptions,
     /// The folder of the resumed run, and whether its errored trials are retried.
     pub(super) resumed: Option<(PathBuf, bool)>,
+    /// What it will cost; `None` if it is not estimated.
+    pub(super) estimate: Option<Estimate>,
+}
+
+impl PreparedRun {
+    /// What it will cost; `None` for a resumed run and a replay.
+    pub fn estimate(&self) -> Option<&Estimate> {
+        self.estimate.as_ref()
+    }
+}
+
+/// A suite that is loaded, before any program is started.
+pub(super) struct LoadedSuite {
+    file: PathBuf,
+    mcp_config: Option<PathBuf>,
+    pub(super) suite: Suite,
+    asked: PlannedOptions,
+    warnings: Vec<PlannedWarning>,
+    resumed: Option<(PathBuf, bool)>,
+    /// The plan of the resumed run.
+    earlier: Option<RunPlanned>,
+    /// The plan of the replayed run.
+    replayed: Option<RunPlanned>,
+    /// The agents of the eval file, which the command line may have replaced.
+    own_agents: Vec<String>,
+}
+
+impl LoadedSuite {
+    /// Replaces the gates by those of the options, over those of the suite.
+    pub(super) fn set_gates(&mut self, gates: &GateOptions) -> Result<(), EngineError> {
+        self.asked.gates = gates::planned(gates, &self.suite.gates)?;
+        Ok(())
+    }
 }
 
 /// Loads and plans a suite, and opens what it needs.
@@ -43,6 +77,16 @@ pub(super) async fn prepare(
     options: &CheckOptions,
     host: &dyn Host,
 ) -> Result<PreparedRun, EngineError> {
+    let loaded = load_run(engine, options, host)?;
+    plan_loaded(engine, options, loaded, host).await
+}
+
+/// Loads the suite of a run, with its agents and gates. Starts nothing.
+pub(super) fn load_run(
+    engine: &Engine,
+    options: &CheckOptions,
+    host: &dyn Host,
+) -> Result<LoadedSuite, EngineError> {
     let (resumed, replayed) = match &options.source {
         RunSource::File(_) => (None, None),
         RunSource::Resume {
@@ -79,6 +123,37 @@ pub(super) async fn prepare(
     let own_agents: Vec<String> = suite.agents.iter().map(|a| a.name.clone()).collect();
     stand_in(&asked, &mut suite, host)?;
     refuse_unsupported_features(&suite)?;
+    Ok(LoadedSuite {
+        file,
+        mcp_config,
+        suite,
+        asked,
+        warnings,
+        resumed,
+        earlier,
+        replayed,
+        own_agents,
+    })
+}
+
+/// Plans a loaded suite, and opens what it needs. Starts a server only for shipped evals.
+pub(super) async fn plan_loaded(
+    engine: &Engine,
+    options: &CheckOptions,
+    loaded: LoadedSuite,
+    host: &dyn Host,
+) -> Result<PreparedRun, EngineError> {
+    let LoadedSuite {
+        file,
+        mcp_config,
+        mut suite,
+        mut asked,
+        warnings,
+        resumed,
+        earlier,
+        replayed,
+        own_agents,
+    } = loaded;
     let not_run = shipped::fill(engine, options, &mut suite, host).await?;
     refuse_external_agents(&suite)?;
     if earlier.is_none() {
@@ -119,6 +194,7 @@ pub(super) async fn prepare(
         trials,
         options: options.run.clone(),
         resumed,
+        estimate: None,
     })
 }
 
@@ -138,6 +214,8 @@ fn requested_options(
         replay_strict: false,
         gates: None,
         known_failures: Vec::new(),
+        stop_when_decided: options.run.stop_when_decided,
+        profile: options.run.profile.clone().map(Box::new),
     };
     let (RunSource::Replay { folder, strict, .. }, Some(then)) = (&options.source, replayed) else {
         return Ok(asked);
@@ -187,6 +265,8 @@ fn options_to_resume(
         pass_env,
         gates: earlier.gates.clone(),
         known_failures: earlier.known_failures.clone(),
+        stop_when_decided: earlier.stop_when_decided,
+        profile: earlier.profile.clone(),
     })
 }
 
@@ -320,6 +400,16 @@ fn refuse_external_agents(suite: &Suite) -> Result<(), EngineError> {
         shipped.is_some_and(|shipped| shipped.eval.input.kind() != "execution")
     };
     let program = suite.agents.iter().find(|agent| is_external(agent));
+    let is_conversation = |case: &&Case| {
+        let selection = case.selection.as_ref();
+        selection.is_some_and(|selection| selection.messages.len() > 1)
+    };
+    if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_conversation)) {
+        return Err(EngineError::usage(format!(
+            "the external agent `{}` can't continue the conversation of `{}`: it takes one prompt",
+            agent.name, case.name
+        )));
+    }
     if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_for_model)) {
         return Err(EngineError::usage(format!(
             "the external agent `{}` can't run the shipped eval `{}`: set a model with `--model \

@@ -4,7 +4,7 @@
 //! Its main type is [`RunningExtension`]. Separate tasks read and write, so that a dropped step
 //! leaves no partial message behind and the next step finds the extension in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,8 +20,9 @@ use tokio::time::timeout;
 
 use self::wire::{ExtensionStreams, ExtensionWireError};
 use super::environment::check_variable;
+use super::scoring::{self, ReportedVerdict};
 use super::script::{not_started, with_end};
-use super::{ActionOutcome, STEP_TIMEOUT, Steps};
+use super::{ActionOutcome, STEP_TIMEOUT, Steps, TRANSCRIPT};
 use proctor_contain::process::{GRACE, Process, Spawn};
 use proctor_wire::worker;
 
@@ -58,6 +59,15 @@ struct OperationResult {
     error: Option<String>,
     #[serde(default)]
     outputs: Option<BTreeMap<String, Value>>,
+    /// A verdict on the transcript, with `reason`, `score` and `evidence`. A pass needs `success` too.
+    #[serde(default)]
+    verdict: Option<Value>,
+    #[serde(default)]
+    reason: Option<Value>,
+    #[serde(default)]
+    score: Option<Value>,
+    #[serde(default)]
+    evidence: Option<Value>,
 }
 
 /// Why an extension is unusable.
@@ -96,7 +106,11 @@ impl Steps {
         if let Err(done) = self.start_extension(alias).await {
             return done;
         }
-        let params = self.execution(operation, &args, phase);
+        let transcript = match self.transcript {
+            Some(_) => self.transcript_path().ok(),
+            None => None,
+        };
+        let params = self.execution(operation, &args, phase, transcript.as_deref());
         let Some(running) = self.extensions.get_mut(alias) else {
             return suite(&ExtensionError::Unknown(alias.to_owned()));
         };
@@ -115,7 +129,10 @@ impl Steps {
         };
         match answer {
             Ok(result) => match worker::parse::<OperationResult>(result.get().as_bytes()) {
-                Ok(executed) => executed.judge(&said),
+                Ok(executed) => {
+                    let known = self.transcript.as_ref().filter(|_| phase == Phase::Grade);
+                    executed.judge(&said, known)
+                }
                 Err(error) => failed(ExtensionWireError::Malformed(error.to_string())),
             },
             Err(error) => {
@@ -131,7 +148,13 @@ impl Steps {
     }
 
     /// The parameters of `execute`.
-    fn execution(&self, operation: &str, args: &Value, phase: Phase) -> Value {
+    fn execution(
+        &self,
+        operation: &str,
+        args: &Value,
+        phase: Phase,
+        transcript: Option<&Path>,
+    ) -> Value {
         let output = self.values.agent_output.as_ref();
         let agent = output.filter(|_| phase == Phase::Grade).map(|output| {
             let prompt = &self.values.agent_prompt;
@@ -146,6 +169,9 @@ impl Steps {
         if let Some(agent) = agent {
             context["agent"] = agent;
         }
+        if let (Some(path), Phase::Grade) = (transcript, phase) {
+            context["transcript"] = json!(path);
+        }
         json!({"operation": operation, "args": args, "context": context})
     }
 
@@ -153,6 +179,7 @@ impl Steps {
         if self.extensions.contains_key(alias) {
             return Ok(());
         }
+        let transcript = self.transcript_path();
         let extension = self.options.extensions.iter().find(|e| e.alias == alias);
         let unknown = || suite(&ExtensionError::Unknown(alias.to_owned()));
         let extension = extension.ok_or_else(unknown)?;
@@ -162,6 +189,9 @@ impl Steps {
                 .map_err(|error| ActionOutcome::unknown(&error, Blame::Suite))?;
             env.insert(name.clone(), value.clone());
         }
+        // The file exists from the first verify step on.
+        let path = transcript.map_err(|error| ActionOutcome::unknown(&error, Blame::Infra))?;
+        env.insert(TRANSCRIPT.to_owned(), path.display().to_string());
         let program =
             program(extension, self.options.cache.as_deref()).map_err(|error| suite(&error))?;
         let spawn = Spawn {
@@ -286,7 +316,25 @@ impl RunningExtension {
 }
 
 impl OperationResult {
-    fn judge(self, said: &str) -> ActionOutcome {
+    /// The verdict on the transcript, if the extension reports one.
+    fn reported(&self) -> Option<Result<ReportedVerdict, String>> {
+        let mut members = serde_json::Map::new();
+        members.insert("verdict".to_owned(), self.verdict.clone()?);
+        let others = [
+            ("reason", &self.reason),
+            ("score", &self.score),
+            ("evidence", &self.evidence),
+        ];
+        for (name, value) in others {
+            if let Some(value) = value {
+                members.insert(name.to_owned(), value.clone());
+            }
+        }
+        Some(ReportedVerdict::read(Value::Object(members)))
+    }
+
+    fn judge(self, said: &str, known: Option<&BTreeSet<u64>>) -> ActionOutcome {
+        let reported = known.and_then(|known| Some((known, self.reported()?)));
         let message = self.message.unwrap_or_default();
         let error = self.error.unwrap_or_default();
         let verdict = match (self.success, &*error, &*message) {
@@ -302,9 +350,16 @@ impl OperationResult {
         });
         let parts = [&*message, &error, said];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let done = match reported {
+            None => ActionOutcome::new(verdict),
+            Some((_, Err(error))) => {
+                scoring::unusable(&format!("its verdict is malformed: {error}"))
+            }
+            Some((known, Ok(report))) => report.judge(self.success, known, "failed"),
+        };
         ActionOutcome {
-            outputs: outputs.collect(),
-            ..ActionOutcome::new(verdict).shows(parts.join("\n"))
+            outputs: outputs.chain(done.outputs.clone()).collect(),
+            ..done.shows(parts.join("\n"))
         }
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use proctor_core::duration;
-use proctor_core::event::Blame;
+use proctor_core::event::{Blame, Phase};
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::step::{ScriptSource, ScriptStep};
@@ -17,7 +17,8 @@ use tokio::time::timeout;
 
 use super::environment::{VariableError, check_variable};
 use super::note::StepEndRecorder;
-use super::{ActionOutcome, Steps};
+use super::scoring::{self, ScriptReport};
+use super::{ActionOutcome, Steps, TRANSCRIPT};
 use proctor_contain::process::{GRACE, LingeringProcess, ProcessExit, Spawn, SpawnError};
 use proctor_contain::scratch::Scratch;
 use proctor_contain::tail::Tail;
@@ -47,9 +48,10 @@ impl Steps {
     pub(super) async fn run_script(
         &mut self,
         script: &ScriptStep,
+        phase: Phase,
         note: &mut StepEndRecorder,
     ) -> ActionOutcome {
-        let spawn = match self.prepare(script) {
+        let spawn = match self.prepare(script, phase) {
             Ok(spawn) => spawn,
             Err(error @ ScriptStepError::Write(_)) => {
                 return ActionOutcome::unknown(&error, Blame::Infra);
@@ -84,19 +86,33 @@ impl Steps {
             (text, shown, outputs(process, ended, redactor))
         });
         let reason = || with_end(&format!("the script {ended}"), &shown);
-        let done = match ended {
-            ProcessExit::Exited(0) => ActionOutcome::new(Verdict::Pass),
-            ProcessExit::Exited(_) => ActionOutcome::new(Verdict::fail(reason())),
-            // A crashed script has no verdict.
-            ProcessExit::Signalled(_) | ProcessExit::Unknown => {
-                ActionOutcome::unknown(&reason(), Blame::Suite)
+        let report = match (&self.transcript, phase) {
+            (Some(known), Phase::Grade) => Some((known, reported(process.stdout(), redactor))),
+            _ => None,
+        };
+        let done = match (ended, report) {
+            (ProcessExit::Exited(_), Some((_, ScriptReport::Unusable(reason)))) => {
+                scoring::unusable(&reason)
             }
+            (ProcessExit::Exited(code), Some((known, ScriptReport::Verdict(report)))) => {
+                report.judge(code == 0, known, &ended.to_string())
+            }
+            (ended, _) => match ended {
+                ProcessExit::Exited(0) => ActionOutcome::new(Verdict::Pass),
+                ProcessExit::Exited(_) => ActionOutcome::new(Verdict::fail(reason())),
+                // A crashed script has no verdict.
+                ProcessExit::Signalled(_) | ProcessExit::Unknown => {
+                    ActionOutcome::unknown(&reason(), Blame::Suite)
+                }
+            },
         };
         running.is_over = true;
+        let outputs = outputs.into_iter().chain(done.outputs.clone());
+        let outputs = outputs.collect();
         ActionOutcome { outputs, ..done }.shows(text)
     }
 
-    fn prepare(&mut self, script: &ScriptStep) -> Result<Spawn, ScriptStepError> {
+    fn prepare(&mut self, script: &ScriptStep, phase: Phase) -> Result<Spawn, ScriptStepError> {
         let mut given = BTreeMap::new();
         for (name, template) in &script.env {
             let value = self.fill(template)?;
@@ -105,6 +121,10 @@ impl Steps {
         }
         self.options.redactor.learn(secrets_of(&given));
         let mut env = self.values.env.clone();
+        if phase == Phase::Grade && self.transcript.is_some() {
+            let path = self.transcript_path().map_err(ScriptStepError::Write)?;
+            env.insert(TRANSCRIPT.to_owned(), path.display().to_string());
+        }
         env.append(&mut given);
         let path = match &script.source {
             ScriptSource::File(path) => std::path::absolute(path),
@@ -221,6 +241,13 @@ fn command(path: &Path, start: &[u8], shell: &str) -> (OsString, Vec<OsString>) 
     let argument = (!argument.is_empty()).then(|| OsString::from_vec(argument.to_vec()));
     let args = argument.into_iter().chain([file]).collect();
     (OsString::from_vec(interpreter.to_vec()), args)
+}
+
+/// The verdict in the output of a script.
+fn reported(stdout: &Tail, redactor: &Redactor) -> ScriptReport {
+    let text = stdout.text(redactor);
+    let is_cut = stdout.text_and_gap(redactor).len() > text.len();
+    ScriptReport::read(&text, is_cut)
 }
 
 fn outputs(

@@ -12,10 +12,26 @@ use super::ending::errored;
 use crate::agent::Toolbox;
 use proctor_wire::worker::Large;
 
+/// How much of each text a script gets: longer texts lose their middle.
+const TEXT_BYTES: usize = 4 << 20;
+
 impl Trial {
     /// The events so far, in the form that checks read.
     pub(super) async fn folded(&self) -> Result<Large<FoldedTrial>, TrialEnded> {
-        let options = FoldOptions::for_checks();
+        self.fold(FoldOptions::for_checks()).await
+    }
+
+    /// The same with the turns of the agent's model, and whole texts.
+    pub(super) async fn folded_with_turns(&self) -> Result<Large<FoldedTrial>, TrialEnded> {
+        self.fold(FoldOptions {
+            turns: true,
+            text_bytes: TEXT_BYTES,
+            ..FoldOptions::for_checks()
+        })
+        .await
+    }
+
+    async fn fold(&self, options: FoldOptions) -> Result<Large<FoldedTrial>, TrialEnded> {
         // Folding a long record takes time, in which limits and interrupts must still work.
         let recorder = self.recorder.clone();
         let folding = tokio::task::spawn_blocking(move || {

@@ -11,6 +11,7 @@ use proctor_core::grading::{CaseChecks, Grading, JudgeGrade, NextCheck, StepGrad
 use proctor_core::suite::Step;
 use proctor_core::suite::step::{Action, Judgement};
 use proctor_core::transcript::Transcript;
+use proctor_core::transcript_file::TranscriptFile;
 use tokio::time::Instant;
 
 use super::Trial;
@@ -29,6 +30,9 @@ impl Trial {
     }
 
     async fn grade_by(&self, steps: &mut Steps, answer: &str, folded: &FoldedTrial) -> TrialEnded {
+        if let Err(ended) = self.provide_transcript(steps).await {
+            return ended;
+        }
         let mut grading = Grading::new(CaseChecks::of(self.case()), folded, answer);
         loop {
             let graded = match grading.next_check() {
@@ -40,6 +44,8 @@ impl Trial {
                         verdict: result.verdict,
                         blame: result.blame,
                         goes_on: result.goes_on,
+                        evidence: result.evidence,
+                        notes: result.notes,
                     };
                     Some(self.on_record(|| grading.step(step, grade)))
                 }
@@ -53,6 +59,24 @@ impl Trial {
             };
             self.graded(graded);
         }
+    }
+
+    /// Writes the transcript for scripts and extensions, if the case has any.
+    async fn provide_transcript(&self, steps: &mut Steps) -> Result<(), TrialEnded> {
+        let reads = |step: &Step| match step.action {
+            Action::Script(_) | Action::Extension { .. } => true,
+            Action::Http(_) | Action::CallTool(_) | Action::Judge(_) => false,
+        };
+        if !self.case().verify.iter().any(reads) {
+            return Ok(());
+        }
+        let folded = self.folded_with_turns().await?;
+        let file = self.on_record(|| TranscriptFile::of(&folded));
+        let written = steps.provide_transcript(&file);
+        written.map_err(|error| {
+            let reason = format!("can't write the transcript: {error}");
+            errored(Blame::Infra, reason)
+        })
     }
 
     /// Records the verdict of a check.

@@ -8,7 +8,8 @@ use mcp_evals::matching::{self, match_content, match_invocation};
 use mcp_evals::{ExactMatch, Expected, Input};
 use proctor_core::decision::{blame_for_failure, server_failure};
 use proctor_core::event::{
-    Blame, Body, CheckEvaluated, CheckId, EventKind, Phase, Purpose, TrialEnded,
+    Blame, Body, CheckEvaluated, CheckId, EventKind, Phase, Purpose, SelectedCall, ToolName,
+    ToolsSelected, TrialEnded,
 };
 use proctor_core::fold::FoldedTrial;
 use proctor_core::grading::{CaseChecks, Grading, NextCheck, SILENT, is_blank};
@@ -27,7 +28,7 @@ use crate::judge::{Criterion, Exhibits};
 use proctor_models::{AskError, ModelClient};
 use proctor_wire::client::{CallError, Era, ListLimits};
 
-mod conversation;
+pub(super) mod conversation;
 
 /// The work of a trial, in addition to the transcript.
 struct EvalWork {
@@ -183,6 +184,7 @@ impl Trial {
         let turn = by_own_names(said.reply.turn, tools);
         let answer = conversation::turn_text(&turn);
         self.answered(&answer);
+        self.invoked(shipped, &turn, tools);
         let (mut calls, mut broken) = (Vec::new(), Vec::new());
         for call in turn.calls {
             match call.arguments {
@@ -198,6 +200,36 @@ impl Trial {
             broken,
             note: None,
         })
+    }
+
+    /// Records the choice, if the eval expects a certain tool. Such an eval allows other calls.
+    fn invoked(&self, shipped: &ShippedEval, turn: &Turn, tools: &Toolbox) {
+        let Expected::ExactMatch(ExactMatch {
+            tool_name: Some(tool),
+            ..
+        }) = &shipped.eval.expected
+        else {
+            return;
+        };
+        let call = |call: &ToolCall| SelectedCall {
+            server: tools
+                .name_of(&shipped.server, &call.name)
+                .map(|_| shipped.server.clone()),
+            tool: call.name.clone(),
+            arguments: Body::Text(match &call.arguments {
+                Arguments::Object(arguments) => Value::from(arguments.clone()).to_string(),
+                Arguments::Malformed { text, .. } => text.clone(),
+            }),
+        };
+        self.recorder
+            .record(EventKind::ToolsSelected(ToolsSelected {
+                expected: vec![ToolName {
+                    server: shipped.server.clone(),
+                    tool: tool.clone(),
+                }],
+                others_allowed: true,
+                calls: turn.calls.iter().map(call).collect(),
+            }));
     }
 
     /// Runs the agent loop.

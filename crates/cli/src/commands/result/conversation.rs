@@ -2,6 +2,8 @@
 
 mod follow;
 
+use std::sync::Arc;
+
 use proctor_core::fold::fold_trial;
 use proctor_core::record::RunReader;
 use proctor_core::trial_names::{self, NamedTrial};
@@ -77,5 +79,6 @@ fn heading(trial: &NamedTrial) -> TrialHeading {
         repeat: trial.repeat,
         runs: trial.runs,
         attempt: trial.file.attempt,
+        places: Arc::clone(&trial.places),
     }
 }

@@ -7,9 +7,10 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use proctor_core::gate::Gate;
 use proctor_core::hint::listed;
+use proctor_core::selection::SelectionReport;
 use proctor_core::summary::Summary;
 use proctor_report::csv::{self, Table};
-use proctor_report::{Report, ReportError, junit, markdown, mcpchecker, otlp};
+use proctor_report::{Report, ReportError, html, junit, markdown, mcpchecker, otlp};
 
 use super::super::shown;
 use super::super::target::Target;
@@ -51,8 +52,11 @@ fn check(args: &ConvertArgs) -> anyhow::Result<()> {
     if args.agent.is_some() && args.to != ConvertFormat::Mcpchecker {
         bail!("`--agent` belongs to `--to mcpchecker`");
     }
+    if args.max_size.is_some() && args.to != ConvertFormat::Html {
+        bail!("`--max-size` belongs to `--to html`");
+    }
     if is_csv && args.table.is_none() && args.out.is_none() {
-        bail!("CSV has three tables: name a folder with `--out`, or one of them with `--table`");
+        bail!("CSV has several tables: name a folder with `--out`, or one of them with `--table`");
     }
     Ok(())
 }
@@ -79,12 +83,18 @@ fn render(
                 Some(CsvTable::Trials) | None => Table::Trials,
                 Some(CsvTable::Calls) => Table::Calls,
                 Some(CsvTable::Checks) => Table::Checks,
+                Some(CsvTable::Tools) => Table::Tools,
+                Some(CsvTable::Confusion) => Table::Confusion,
             };
             csv::write(report, table, out)
         }
         ConvertFormat::Json => shown::write_json(report, out),
         ConvertFormat::Mcpchecker => mcpchecker::write(report, agent, out),
         ConvertFormat::Otlp => otlp::write(report, out),
+        ConvertFormat::Html => {
+            let limit = args.max_size.map_or(html::MAX_BYTES, |size| size.0);
+            shown::write_html(report, limit, out)
+        }
     }
 }
 
@@ -92,7 +102,10 @@ fn render(
 fn tables(report: &Report<'_>, folder: &Path) -> anyhow::Result<()> {
     let failed = || format!("can't create `{}`", folder.display());
     fs::create_dir_all(folder).with_context(failed)?;
-    for table in Table::ALL {
+    let of_selection = Table::OF_SELECTION.into_iter();
+    let has_selection = !SelectionReport::of(report.summary).is_empty();
+    let of_selection = of_selection.filter(|_| has_selection);
+    for table in Table::ALL.into_iter().chain(of_selection) {
         let target = Target::open(&folder.join(format!("{}.csv", table.name())))?;
         target.write(|out| csv::write(report, table, out))?;
     }

@@ -305,6 +305,7 @@ fn skills_are_loaded_or_not_if_the_agent_tells() {
         calls: Vec::new(),
         skills: Some(vec![load(4, "pdf"), load(5, "xls")]),
         unread: Vec::new(),
+        selection: None,
     };
     check_pass(
         &Check::SkillsLoaded(vec![pattern.clone(), skill("xls")]),

@@ -257,6 +257,8 @@ fn grade(
                     verdict: verdict(step),
                     blame: (verdict(step) != Verdict::Pass).then_some(Blame::Agent),
                     goes_on: may_fail(step),
+                    evidence: Vec::new(),
+                    notes: Vec::new(),
                 };
                 grading.step(step, grade)
             }

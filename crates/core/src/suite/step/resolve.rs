@@ -22,6 +22,7 @@ use crate::pattern::Pattern;
 use crate::phase::Phase;
 use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::suite::files::{FileOrigin, neighbour_hint};
+use crate::suite::rows::row_names;
 use crate::suite::step_file::{
     ContentFile, FieldFile, HttpFile, JudgeStepFile, ScriptStepFile, ServerToolFile, StepBody,
     StepFile,
@@ -53,6 +54,18 @@ pub struct StepScope<'a> {
     pub providers: &'a BTreeMap<String, AliasTarget>,
     /// Whether the suite has a judge; unknown if the task is checked without a suite.
     pub has_judge: Option<bool>,
+    /// The names that `{row.NAME}` can refer to.
+    pub columns: RowNames<'a>,
+}
+
+/// The names of the values that a task's rows have.
+#[derive(Clone, Copy)]
+pub enum RowNames<'a> {
+    /// The task has no rows.
+    NoRows,
+    /// The rows could not be loaded.
+    Unknown,
+    Known(&'a BTreeSet<String>),
 }
 
 /// Resolves all steps of a case, phase by phase: later steps may refer to earlier ones.
@@ -185,6 +198,15 @@ impl OneStep<'_> {
                 text.span,
                 Problem::error(Code::Vacuous, "the script is empty"),
             );
+            return None;
+        }
+        if !matches!(self.scope.columns, RowNames::NoRows)
+            && let Some(name) = row_names(&text.value.0).first()
+        {
+            let message = format!("`{{row.{name}}}` is not filled into the text of a script");
+            let hint = format!("pass it as a variable: `env: {{VALUE: \"{{row.{name}}}\"}}`");
+            let problem = Problem::error(Code::Reference, message);
+            self.report(text.span, problem.hint(hint));
             return None;
         }
         Some(ScriptSource::Inline(text.value.0.clone()))

@@ -67,6 +67,9 @@ pub enum FillError {
         /// A suggestion for the user.
         hint: Option<String>,
     },
+    /// A value of a row in a case without one.
+    #[error("`{{row.{0}}}` is not available: the task has no such value")]
+    NoRow(String),
     /// A pattern that matches every string after its templates are filled in.
     #[error("the pattern `{0}` matches every string after template expansion")]
     EveryText(String),
@@ -147,6 +150,8 @@ impl TemplateValues {
                 value.ok_or_else(|| FillError::NoVariable(name.clone()))
             }
             Reference::Step { step, output } => self.output(step, output),
+            Reference::Row(name) => Err(FillError::NoRow(name.clone())),
+            Reference::RowValue(value) => Ok(value.clone()),
         }
     }
 

@@ -137,6 +137,10 @@ fn fill(values: &TemplateValues, template: &Template) -> Result<String, String> 
 fn is_unrecorded(reference: &Reference) -> bool {
     match reference {
         Reference::RandomId | Reference::RandomPort | Reference::Env(_) => true,
-        Reference::AgentOutput | Reference::AgentPrompt | Reference::Step { .. } => false,
+        Reference::AgentOutput
+        | Reference::AgentPrompt
+        | Reference::Step { .. }
+        | Reference::Row(_)
+        | Reference::RowValue(_) => false,
     }
 }

@@ -248,6 +248,7 @@ pub(super) fn fill(
         reason: ended.reason.clone(),
         decisive: None,
         duration: Duration::ZERO,
+        selection: None,
         agent: idle(),
         judge: idle(),
     });

@@ -2,9 +2,13 @@
 //!
 //! Its main type is [`Taps`].
 
+use std::sync::Arc;
+
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use rustix::process::Pid;
+
+use super::withhold::WithheldCalls;
 
 use crate::external::{Adapter, AgentServer, ServerRoute};
 use crate::together::together;
@@ -28,13 +32,19 @@ impl Taps {
         servers: &[Server],
         options: &ProxyOptions,
         adapter: Adapter<'_>,
+        withheld: Option<&Arc<WithheldCalls>>,
     ) -> Result<Self, String> {
         let mut all = Self {
             taps: Vec::new(),
             offered: Vec::new(),
         };
         for server in servers {
-            let opened = open(server, options, adapter).await;
+            let editor = withheld.map(|calls| calls.editor(&server.name));
+            let options = ProxyOptions {
+                editor,
+                ..options.clone()
+            };
+            let opened = open(server, &options, adapter).await;
             let (tap, way) = opened.map_err(|reason| {
                 format!(
                     "can't provide the server `{}` to the agent: {reason}",

@@ -138,7 +138,7 @@ fn message_text(message: &ModelMessage) -> String {
 }
 
 /// A turn as text, with its calls and their arguments.
-pub(super) fn turn_text(turn: &Turn) -> String {
+pub(in crate::trial) fn turn_text(turn: &Turn) -> String {
     let mut parts = Vec::new();
     if !turn.text.is_empty() {
         parts.push(turn.text.clone());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::OneStep;
+use super::{OneStep, RowNames};
 use crate::decode::{LooseText, Table};
 use crate::document::{Node, NodeValue};
 use crate::hint::nearest_hint;
@@ -94,7 +94,26 @@ impl OneStep<'_> {
                     Problem::error(Code::Reference, message).maybe_hint(nearest_hint(step, known)),
                 );
             }
+            Reference::Row(name) => self.check_row(name, span),
             _ => {}
         }
+    }
+
+    fn check_row(&self, name: &str, span: Span) {
+        let problem = match self.scope.columns {
+            RowNames::Unknown => return,
+            RowNames::Known(names) if names.contains(name) => return,
+            RowNames::Known(names) => {
+                let message = format!("no row has a value `{name}`");
+                let known = names.iter().map(String::as_str);
+                Problem::error(Code::Reference, message).maybe_hint(nearest_hint(name, known))
+            }
+            RowNames::NoRows => {
+                let message = format!("`{{row.{name}}}` needs rows, and the task has none");
+                let problem = Problem::error(Code::Reference, message);
+                problem.hint("add `rows` or `rowsFrom` to `spec`")
+            }
+        };
+        self.report(span, problem);
     }
 }
