@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod evals;
 mod gates;
+mod judge;
 mod model;
 mod record;
 mod result;
@@ -33,6 +34,7 @@ pub(crate) use self::evals::{
     EvalsValidateArgs,
 };
 pub(crate) use self::gates::GateArgs;
+pub(crate) use self::judge::{CalibrateArgs, JudgeCommand};
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
@@ -90,6 +92,8 @@ pub(crate) enum Command {
     View(ViewerArgs),
     #[command(subcommand)]
     Evals(Box<EvalsCommand>),
+    #[command(subcommand)]
+    Judge(JudgeCommand),
     #[command(subcommand)]
     Model(ModelCommand),
     Schema(SchemaArgs),

@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod evals;
 pub(crate) mod init;
+pub(crate) mod judge;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod model;

@@ -14,7 +14,7 @@ use clap::Parser;
 use proctor_contain::guard;
 use proctor_wire::relay;
 
-use crate::args::{CliArguments, Command, ModelCommand};
+use crate::args::{CliArguments, Command, JudgeCommand, ModelCommand};
 use crate::exit::{Exit, ReportedExit};
 
 fn main() -> std::process::ExitCode {
@@ -82,6 +82,7 @@ fn run() -> std::process::ExitCode {
         Command::View(args) => commands::viewer::run(&args),
         Command::Agents(args) => commands::agents::run(&args),
         Command::Evals(command) => commands::evals::run(&command),
+        Command::Judge(JudgeCommand::Calibrate(args)) => commands::judge::calibrate(&args),
         Command::Model(ModelCommand::Serve(args)) => commands::model::serve(&args),
         Command::Schema(args) => commands::schema::run(&args),
         Command::Completions(args) => commands::completions::run(&args),

@@ -14,6 +14,7 @@ mod config;
 mod context;
 mod ends;
 mod gates;
+mod known_failure;
 mod planned;
 mod selection;
 mod surface;
@@ -28,6 +29,7 @@ pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::context::SourceContext;
 pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};
+pub use self::known_failure::PlannedKnownFailure;
 pub use self::planned::{
     CaseParts, CheckPlace, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
     PlannedOptions, PlannedProfile, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval,

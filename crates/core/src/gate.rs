@@ -10,6 +10,7 @@
 
 mod checks;
 mod conditions;
+mod known;
 #[cfg(test)]
 mod tests;
 
@@ -61,9 +62,10 @@ impl Gate {
         }
         let several = summary.plan.agents.len() > 1;
         let every = !gates.replaces_default() && more.iter().all(|c| c.option.is_none());
-        let ruled = summary
-            .cells()
-            .filter(|(case, _)| every || conditions::has_rule(case.case.pass));
+        // Known failures have conditions of their own.
+        let ruled = summary.cells().filter(|(case, trials)| {
+            (every || conditions::has_rule(case.case.pass)) && trials.known_failure.is_none()
+        });
         let ruled = ruled.map(|(case, trials)| {
             let verdict = trials.verdict(&case.case);
             let reason: Reason<'_> = Box::new(move || reason(case, trials, several));
@@ -92,7 +94,8 @@ impl Gate {
         for (verdict, reason) in cells {
             any = true;
             match verdict {
-                CaseVerdict::Met => {}
+                // A run of known failures only has an inconclusive condition besides.
+                CaseVerdict::Met | CaseVerdict::KnownFailure => {}
                 CaseVerdict::Missed => missed.push(reason()),
                 CaseVerdict::Open => open.push(reason()),
             }

@@ -6,6 +6,7 @@
 pub mod asks;
 pub mod assignment;
 pub mod builtin_agent;
+pub mod calibration;
 pub mod causes;
 pub mod check;
 pub mod compare;

@@ -220,9 +220,9 @@ fn case(case: &CaseSummary) -> CaseOverview {
     let answers = case
         .agents
         .iter()
-        .map(|trials| match trials.verdict(&case.case) {
+        .map(|trials| match trials.rule_verdict(&case.case) {
             CaseVerdict::Met => Answer::Met,
-            CaseVerdict::Missed => Answer::Missed,
+            CaseVerdict::Missed | CaseVerdict::KnownFailure => Answer::Missed,
             CaseVerdict::Open => Answer::Inconclusive,
         });
     CaseOverview {

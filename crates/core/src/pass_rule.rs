@@ -18,6 +18,8 @@ pub enum CaseVerdict {
     Missed,
     /// Inconclusive: the result depends on trials without a verdict.
     Open,
+    /// It misses its pass rule, as its entry in `knownFailures` says.
+    KnownFailure,
 }
 
 /// How many trials of a case must pass.

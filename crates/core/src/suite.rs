@@ -16,7 +16,7 @@ use serde_json::Value;
 use self::template::Template;
 use crate::check::Check;
 use crate::contract::SurfaceContract;
-use crate::event::{CheckPlace, PlannedGates, TaskSetConfig};
+use crate::event::{CheckPlace, PlannedGates, PlannedKnownFailure, TaskSetConfig};
 use crate::lint::SwitchedOffRule;
 
 pub mod agent;
@@ -29,6 +29,7 @@ pub(crate) mod files;
 pub mod find;
 pub mod gates_file;
 pub mod go_template;
+pub mod known_failures_file;
 mod limits;
 mod load;
 pub mod mcp_file;
@@ -81,6 +82,11 @@ pub struct Suite {
     pub isolation: Isolation,
     /// The conditions for success, unless the command line sets them.
     pub gates: PlannedGates,
+    /// The run that a new run must not be worse than, as written: a path relative to the eval file, or a
+    /// name such as `latest`.
+    pub no_regression: Option<String>,
+    /// The cases that are expected to fail.
+    pub known_failures: Vec<PlannedKnownFailure>,
     /// What may change about the servers.
     pub surface: Option<SurfaceContract>,
     /// The lint rules that are switched off.

@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::SkippedEval;
 use crate::event::{
-    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedGates, PlannedProfile,
-    PlannedWarning, RunConfig, RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, WireKind,
+    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedGates, PlannedKnownFailure,
+    PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunKind, RunPlanned, RunStarted,
+    ServerSeen, WireKind,
 };
 use crate::fold::ModelActivity;
 use crate::index::{self, Attempt, IndexEntry, IndexScrutiny};
@@ -74,6 +75,8 @@ pub struct PlanSummary {
     pub replay: Option<String>,
     /// The gates that the run was started with.
     pub gates: Option<Box<PlannedGates>>,
+    /// The cases that are expected to fail, also those that the run did not select.
+    pub known_failures: Vec<PlannedKnownFailure>,
     /// Whether trials that could not change the answer of the gate were not started.
     pub stop_when_decided: bool,
     /// The profile that set flags.
@@ -102,6 +105,8 @@ pub struct AgentTrials {
     pub trials: Vec<TrialSummary>,
     /// The trials that a [`TrialFilter`] left out. They still count for the pass rule of the case.
     pub left_out: TrialCounts,
+    /// Why the case is expected to fail, if it is listed as a known failure.
+    pub known_failure: Option<String>,
 }
 
 /// The number of trials per outcome.
@@ -150,9 +155,25 @@ impl AgentTrials {
         }
     }
 
-    /// Whether the case meets its pass rule.
+    /// What the case means for the gate: whether it meets its pass rule. A known failure that misses it is
+    /// as expected, and one that meets it is an unexpected pass, which misses the gate.
     pub fn verdict(&self, case: &PlannedCase) -> CaseVerdict {
+        match (&self.known_failure, self.rule_verdict(case)) {
+            (Some(_), CaseVerdict::Missed) => CaseVerdict::KnownFailure,
+            (Some(_), CaseVerdict::Met) => CaseVerdict::Missed,
+            (_, verdict) => verdict,
+        }
+    }
+
+    /// Whether the case meets its pass rule, listed as a known failure or not.
+    pub fn rule_verdict(&self, case: &PlannedCase) -> CaseVerdict {
         PassThreshold::of(case.pass).verdict(self.standing())
+    }
+
+    /// Why the case was expected to fail, if it meets its pass rule.
+    pub fn unexpected_pass(&self, case: &PlannedCase) -> Option<&str> {
+        let reason = self.known_failure.as_deref()?;
+        (self.rule_verdict(case) == CaseVerdict::Met).then_some(reason)
     }
 }
 
@@ -257,11 +278,15 @@ impl Summary {
     }
 
     /// How many trials of each complete round passed and did not pass. A round is the trials with the same
-    /// number of all cases and agents; it is complete if all of them have a verdict.
+    /// number of all cases and agents; it is complete if all of them have a verdict. Known failures are left out.
     pub fn rounds(&self) -> Vec<(u32, u32)> {
-        let fewest = self.cells().map(|(_, cell)| cell.trials.len()).min();
+        let cells = || {
+            let cells = self.cells().map(|(_, cell)| cell);
+            cells.filter(|cell| cell.known_failure.is_none())
+        };
+        let fewest = cells().map(|cell| cell.trials.len()).min();
         let round = |index: usize| {
-            let trials = self.cells().map(|(_, cell)| cell.trials[index].outcome());
+            let trials = cells().map(|cell| cell.trials[index].outcome());
             let counts = TrialCounts::of(trials);
             (counts.open == 0).then_some((counts.passed, counts.not_passed))
         };
@@ -342,7 +367,7 @@ impl Summary {
         let plan = planned.ok_or_else(|| RecordError::NoPlan {
             path: run.folder().to_owned(),
         })?;
-        let (cases, plan) = unrolled(plan);
+        let (cases, plan) = unrolled(plan, &run.started().started);
         Ok(Self {
             started: run.started().clone(),
             plan,
@@ -421,8 +446,18 @@ impl Summary {
 }
 
 /// The cases of a plan without any results, and the rest of the plan.
-fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
+fn unrolled(plan: RunPlanned, started: &str) -> (Vec<CaseSummary>, PlanSummary) {
     let agents = plan.agents;
+    let known = &plan.asked.known_failures;
+    let known_failure = |case: &PlannedCase, agent: &PlannedAgent| {
+        let is_meant = |known: &&PlannedKnownFailure| {
+            known.is_about(&case.name, &case.id)
+                && known.is_of(&agent.name)
+                && !known.is_expired(started)
+        };
+        let found = known.iter().find(is_meant);
+        found.map(|known| known.reason.clone())
+    };
     let cases = plan
         .cases
         .into_iter()
@@ -433,6 +468,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
                     agent: agent.name.clone(),
                     trials: (1..=case.runs).map(TrialSummary::not_run).collect(),
                     left_out: TrialCounts::default(),
+                    known_failure: known_failure(&case, agent),
                 })
                 .collect(),
             case,
@@ -445,6 +481,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         shared_servers: plan.shared_servers,
         replay: plan.asked.replay,
         gates: plan.asked.gates,
+        known_failures: plan.asked.known_failures,
         stop_when_decided: plan.asked.stop_when_decided,
         profile: plan.asked.profile,
         config: plan.config.map(|config| *config),

@@ -52,13 +52,14 @@ fn annotation(
     };
     let passed = sentences::passed(trials);
     let title = format!("{}{agent}: {passed} trials passed", planned.name);
-    let why = match decisive {
-        Some(result) => {
+    let why = match (trials.unexpected_pass(planned), decisive) {
+        (Some(known), _) => format!("unexpected pass; known failure: {}", shortened(known)),
+        (None, Some(result)) => {
             let word = words::outcome(Some(result.outcome));
             let reason = result.reason.as_deref().unwrap_or("no reason recorded");
             format!("{word}: {}", shortened(reason))
         }
-        None => "not run".to_owned(),
+        (None, None) => "not run".to_owned(),
     };
     format!(
         "::{kind} file={}{line},title={}::{}\n",

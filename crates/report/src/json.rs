@@ -297,15 +297,21 @@ fn counts(counts: Counts) -> Value {
 
 /// The number of cases that meet their pass rule, counted per agent.
 fn cases(summary: &Summary) -> Value {
-    let (mut met, mut missed, mut open) = (0, 0, 0);
+    let (mut met, mut missed, mut open, mut known) = (0, 0, 0, 0);
     for (case, trials) in summary.cells() {
         *match trials.verdict(&case.case) {
             CaseVerdict::Met => &mut met,
             CaseVerdict::Missed => &mut missed,
             CaseVerdict::Open => &mut open,
+            CaseVerdict::KnownFailure => &mut known,
         } += 1;
     }
-    json!({ "total": met + missed + open, "met": met, "missed": missed, "open": open })
+    let total = met + missed + open + known;
+    let mut out = json!({ "total": total, "met": met, "missed": missed, "open": open });
+    if !summary.plan.known_failures.is_empty() {
+        out["knownFailures"] = json!(known);
+    }
+    out
 }
 
 pub(crate) fn rate(rate: &Rate) -> Value {

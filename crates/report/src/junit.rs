@@ -1,7 +1,7 @@
 //! The report as JUnit XML: a test suite for each agent, a test case for each trial.
 //!
 //! A failed or timed-out trial is a failure, an errored trial an error, and a cancelled or missing trial is
-//! skipped. Viewers show skipped tests as green, so an inconclusive run has an additional test case that is an
+//! skipped. A failed trial of a known failure is skipped too, and an unexpected pass is a failure. Viewers show skipped tests as green, so an inconclusive run has an additional test case that is an
 //! error. The document follows `junit-10.xsd`, the schema of Jenkins and pytest.
 
 mod xml;
@@ -9,9 +9,11 @@ mod xml;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use proctor_core::causes::TrialRef;
 use proctor_core::event::{Outcome, PlannedAgent};
+use proctor_core::gate::CaseVerdict;
 use proctor_core::record::RecordError;
-use proctor_core::summary::{CaseSummary, Summary, TrialResult, TrialSummary};
+use proctor_core::summary::{AgentTrials, CaseSummary, Summary, TrialResult};
 
 use self::xml::{Xml, legal};
 use crate::{Report, ReportError, evidence, words};
@@ -95,18 +97,21 @@ impl TestCounts {
     /// The trials of one agent.
     fn of(summary: &Summary, agent: usize) -> Self {
         let mut tests = Self::default();
-        for trials in summary
+        for (case, trials) in summary
             .cases
             .iter()
-            .filter_map(|case| case.agents.get(agent))
+            .filter_map(|case| Some((case, case.agents.get(agent)?)))
         {
             for trial in &trials.trials {
                 tests.all += 1;
-                match trial.outcome() {
-                    Some(Outcome::Passed) => {}
-                    Some(Outcome::Failed | Outcome::TimedOut) => tests.failures += 1,
-                    Some(Outcome::Errored) => tests.errors += 1,
-                    Some(Outcome::Cancelled) | None => tests.skipped += 1,
+                match trial
+                    .outcome()
+                    .map(|outcome| element(case, trials, outcome))
+                {
+                    Some(None) => {}
+                    Some(Some(TestElement::Failure)) => tests.failures += 1,
+                    Some(Some(TestElement::Error)) => tests.errors += 1,
+                    Some(Some(TestElement::Skipped)) | None => tests.skipped += 1,
                 }
             }
         }
@@ -186,7 +191,7 @@ fn agent_suite(
             continue;
         };
         for trial in &trials.trials {
-            test(xml, report, case, trial, explained)?;
+            test(xml, report, (case, trials, trial), explained)?;
         }
     }
     let findings = words::findings(summary);
@@ -226,12 +231,15 @@ fn title(report: &Report<'_>) -> String {
     }
 }
 
-/// The error of the run itself, if it is inconclusive and no trial shows why.
+/// The error of the run itself, if it did not succeed and no trial shows why.
 fn run_error(report: &Report<'_>) -> Option<String> {
-    let counts = report.summary.counts();
-    let is_shown = counts.failed + counts.timed_out + counts.errored > 0;
+    let agents = 0..report.summary.plan.agents.len();
+    let is_shown = agents.into_iter().any(|agent| {
+        let tests = TestCounts::of(report.summary, agent);
+        tests.failures + tests.errors > 0
+    });
     match report.note {
-        _ if report.exit <= 1 => None,
+        _ if report.exit == 0 || (report.exit == 1 && is_shown) => None,
         Some(note) => Some(note.to_owned()),
         None if is_shown => None,
         None => Some(shortened(report.gate.reasons())),
@@ -250,8 +258,7 @@ fn shortened(reasons: &[String]) -> String {
 fn test(
     xml: &mut Xml<'_>,
     report: &Report<'_>,
-    case: &CaseSummary,
-    trial: &TrialSummary,
+    (case, trials, trial): TrialRef<'_>,
     explained: &mut usize,
 ) -> Result<(), ReportError> {
     let mut name = case.case.name.clone();
@@ -265,11 +272,11 @@ fn test(
         return Ok(xml.close("testcase")?);
     };
     attributes.push(("time", seconds(result.duration)));
-    let Some(element) = element(result.outcome) else {
+    let Some(element) = element(case, trials, result.outcome) else {
         return Ok(xml.empty("testcase", &attributes)?);
     };
     xml.open("testcase", &attributes)?;
-    xml.empty(element, &status(result))?;
+    xml.empty(element.name(), &status(case, trials, result))?;
     if *explained < WITH_EVIDENCE {
         *explained += 1;
         if let Some(lines) = explanation(report, case, result)? {
@@ -279,18 +286,56 @@ fn test(
     Ok(xml.close("testcase")?)
 }
 
-/// The element for an outcome; none if the trial passed.
-fn element(outcome: Outcome) -> Option<&'static str> {
+/// What a test case contains if it did not simply pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TestElement {
+    Failure,
+    Error,
+    Skipped,
+}
+
+impl TestElement {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::Error => "error",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// The element for an outcome; none if the trial passed and the case was not expected to fail.
+fn element(case: &CaseSummary, trials: &AgentTrials, outcome: Outcome) -> Option<TestElement> {
+    let is_known = trials.verdict(&case.case) == CaseVerdict::KnownFailure;
     match outcome {
+        Outcome::Passed if trials.unexpected_pass(&case.case).is_some() => {
+            Some(TestElement::Failure)
+        }
         Outcome::Passed => None,
-        Outcome::Failed | Outcome::TimedOut => Some("failure"),
-        Outcome::Errored => Some("error"),
-        Outcome::Cancelled => Some("skipped"),
+        Outcome::Failed | Outcome::TimedOut if is_known => Some(TestElement::Skipped),
+        Outcome::Failed | Outcome::TimedOut => Some(TestElement::Failure),
+        Outcome::Errored => Some(TestElement::Error),
+        Outcome::Cancelled => Some(TestElement::Skipped),
     }
 }
 
 /// The reason, and the outcome with its blame.
-fn status(result: &TrialResult) -> [(&'static str, String); 2] {
+fn status(
+    case: &CaseSummary,
+    trials: &AgentTrials,
+    result: &TrialResult,
+) -> [(&'static str, String); 2] {
+    let known = trials.known_failure.as_deref().unwrap_or_default();
+    if let (Outcome::Passed, Some(_)) = (result.outcome, trials.unexpected_pass(&case.case)) {
+        let message = format!("unexpected pass; known failure: {known}");
+        return [("message", message), ("type", "unexpected pass".to_owned())];
+    }
+    if element(case, trials, result.outcome) == Some(TestElement::Skipped)
+        && result.outcome != Outcome::Cancelled
+    {
+        let message = format!("known failure: {known}");
+        return [("message", message), ("type", "known failure".to_owned())];
+    }
     let word = words::outcome(Some(result.outcome));
     let kind = match result.blame {
         Some(blame) => format!("{word}, {}", words::blame(blame)),

@@ -9,6 +9,7 @@
 )]
 
 pub mod annotations;
+pub mod calibration;
 pub mod compare;
 pub mod contract;
 pub mod conversation;

@@ -87,6 +87,16 @@ fn head(report: &Report<'_>) -> String {
         let note = reason(note);
         out.push_str(&format!("Exit code {}: {note}\n\n", report.exit));
     }
+    // The reasons that no row of a case shows.
+    let is_whole = summary.plan.gates.is_some() || !summary.plan.known_failures.is_empty();
+    if is_whole && report.part.is_none() {
+        for why in report.gate.reasons().iter().take(NAMED) {
+            out.push_str(&format!("- {}\n", reason(why)));
+        }
+        if !report.gate.reasons().is_empty() {
+            out.push('\n');
+        }
+    }
     for changed in summary.changed_trials.iter().take(NAMED) {
         let trial = code(changed);
         out.push_str(&format!(

@@ -106,11 +106,17 @@ fn blames(summary: &Summary, is_error: bool) -> String {
 
 /// How many cases passed: `7 of 9 cases met their pass rule`.
 pub(crate) fn cases(summary: &Summary) -> String {
-    let (mut all, mut met) = (0_u64, 0_u64);
+    let (mut all, mut met, mut known) = (0_u64, 0_u64, 0_u64);
     for (case, trials) in summary.cells() {
         all += 1;
-        met += u64::from(trials.verdict(&case.case) == CaseVerdict::Met);
+        let verdict = trials.verdict(&case.case);
+        met += u64::from(verdict == CaseVerdict::Met);
+        known += u64::from(verdict == CaseVerdict::KnownFailure);
     }
+    let known = match known {
+        0 => String::new(),
+        known => format!(", {}", words::count(known, "known failure")),
+    };
     let noun = if summary.plan.agents.len() > 1 {
         "case × agent pairs"
     } else {
@@ -122,7 +128,7 @@ pub(crate) fn cases(summary: &Summary) -> String {
     } else {
         "passed"
     };
-    format!("{met} of {all} {noun} {verb}")
+    format!("{met} of {all} {noun} {verb}{known}")
 }
 
 /// The answer of the gate, and how many trials keep it from one.

@@ -57,6 +57,7 @@ pub fn render(report: &Report<'_>, style: TerminalStyle) -> Result<String, Recor
     section(&mut page, report, FAILED, "failed", is_bad)?;
     let is_errored = |o| o == Some(Outcome::Errored);
     section(&mut page, report, ERRORED, "errored", is_errored)?;
+    known(&mut page, report);
     stopped(&mut page, report);
     passed(&mut page, report);
     listed(&mut page, report);
@@ -82,12 +83,16 @@ fn section(
     let mut trials: Vec<TrialRef> = report
         .summary
         .trials()
-        .filter(|(_, _, trial)| wanted(trial.outcome()))
+        .filter(|(case, agent, trial)| {
+            let is_known = agent.verdict(&case.case) == CaseVerdict::KnownFailure;
+            wanted(trial.outcome()) && (trial.outcome() == Some(Outcome::Errored) || !is_known)
+        })
         .collect();
     let rank = |(case, agent, _): &TrialRef| match agent.verdict(&case.case) {
         CaseVerdict::Missed => 0,
         CaseVerdict::Open => 1,
         CaseVerdict::Met => 2,
+        CaseVerdict::KnownFailure => 3,
     };
     trials.sort_by_key(rank);
     let mut causes = causes::group(trials);
@@ -204,6 +209,26 @@ fn evidence_line(page: &mut Page, line: &EvidenceLine) {
                 page.cut(indent + 2, answer, Some(FAINT));
             }
         }
+    }
+}
+
+/// Shows the known failures, each with the reason for which it is listed.
+fn known(page: &mut Page, report: &Report<'_>) {
+    let cells: Vec<(&CaseSummary, &AgentTrials)> = report
+        .summary
+        .cells()
+        .filter(|(case, agent)| agent.verdict(&case.case) == CaseVerdict::KnownFailure)
+        .collect();
+    for (case, agent) in cells.iter().take(FAILED) {
+        let mut facts = Vec::from_iter(agent_fact(report, agent));
+        facts.push(format!("{} passed", sentences::passed(agent)));
+        page.labelled("KNOWN", DOUBTFUL, &name(case), &facts.join(", "));
+        let reason = agent.known_failure.as_deref().unwrap_or_default();
+        page.wrapped(2, &format!("known failure: {}", printable(reason)));
+    }
+    rest(page, cells.len(), FAILED);
+    if !cells.is_empty() {
+        page.blank();
     }
 }
 

@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+pub mod calibrate;
 mod config;
 pub mod consent;
 mod contract;

@@ -37,6 +37,8 @@ pub struct TrialSpec {
     pub limits: Limits,
     /// Whether it may run in parallel with other trials.
     pub parallel: bool,
+    /// Whether its failure is known, so that it does not end a run with `--fail-fast`.
+    pub known_failure: bool,
 }
 
 impl TrialSpec {
@@ -290,6 +292,7 @@ impl Runner<'_> {
         };
         let spec = &self.trials[trial];
         let stem = spec.stem(&self.context.suite, &self.context.redactor);
+        let known_failure = spec.known_failure;
         let outcome = (spec.attempt, ended.outcome);
         self.finished.ended.insert(stem, outcome);
         let outcome = ended.outcome;
@@ -307,7 +310,8 @@ impl Runner<'_> {
         if is_left && let Err(spent) = self.context.meter.check() {
             self.stop_soon(spent.to_string());
         }
-        if is_left && fail_fast && matches!(outcome, Outcome::Failed | Outcome::TimedOut) {
+        let is_bad = matches!(outcome, Outcome::Failed | Outcome::TimedOut);
+        if is_left && fail_fast && is_bad && !known_failure {
             self.stop_soon("stopped after the first failure (`--fail-fast`)".to_owned());
         }
     }

@@ -8,5 +8,6 @@ mod docs;
 mod evals;
 mod examples;
 mod hostile;
+mod judge;
 mod loading;
 mod proctor;

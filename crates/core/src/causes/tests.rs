@@ -115,6 +115,7 @@ fn cells(trials: &[Failure]) -> Vec<CaseSummary> {
             agent: "loop".to_owned(),
             trials: vec![trial(*failure)],
             left_out: TrialCounts::default(),
+            known_failure: None,
         }],
     };
     trials.iter().enumerate().map(cell).collect()

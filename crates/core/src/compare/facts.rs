@@ -174,6 +174,12 @@ pub fn tally(summary: &Summary, run: String) -> RunTally {
         name: case.case.name.clone(),
         hash: case.case.hash.clone(),
         trials: case.agents.iter().map(verdicts).collect(),
+        known_failures: case
+            .agents
+            .iter()
+            .filter(|trials| trials.known_failure.is_some())
+            .map(|trials| trials.agent.clone())
+            .collect(),
     });
     RunTally {
         run,

@@ -19,6 +19,8 @@ pub struct Pairing {
     pub removed: Vec<UnpairedCase>,
     /// The cases with other content in the new run. They are not compared.
     pub changed: Vec<UnpairedCase>,
+    /// The known failures of the new run. They are not compared.
+    pub known_failures: Vec<UnpairedCase>,
     /// The agents that only the new run has.
     pub added_agents: Vec<String>,
     /// The agents that only the base has.
@@ -83,7 +85,12 @@ impl Pairing {
                 Some(before) if before.hash != case.hash => pairing.changed.push(unpaired(case)),
                 Some(before) => {
                     let number = pairing.cases;
-                    let cells = agents.iter().filter_map(|(old, now)| {
+                    let is_known = |now: &usize| {
+                        let agent = new.agents.get(*now);
+                        agent.is_some_and(|agent| case.known_failures.contains(agent))
+                    };
+                    let cells = agents.iter().filter(|(_, now)| !is_known(now));
+                    let cells = cells.filter_map(|(old, now)| {
                         Some(CellPair {
                             case: number,
                             id: case.id.clone(),
@@ -96,6 +103,9 @@ impl Pairing {
                     });
                     pairing.cells.extend(cells);
                     pairing.cases += 1;
+                    if agents.iter().any(|(_, now)| is_known(now)) {
+                        pairing.known_failures.push(unpaired(case));
+                    }
                 }
             }
         }

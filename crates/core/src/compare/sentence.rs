@@ -105,6 +105,9 @@ fn inconclusive(
             quote(run),
             trials.first().map_or(String::new(), |trial| quote(trial))
         ),
+        InconclusiveCause::NothingPaired if !comparison.pairing.known_failures.is_empty() => {
+            "every case that both runs have is a known failure of the new run".to_owned()
+        }
         InconclusiveCause::Curtailed { run } => format!(
             "{} was stopped when its gate was decided (`--stop-when-decided`), so its trials are not a \
              fair sample",

@@ -57,6 +57,9 @@ pub struct CaseTally {
     pub hash: String,
     /// For each agent, how many trials passed, did not pass, and have no verdict.
     pub trials: Vec<[u32; 3]>,
+    /// The agents with which the case is a known failure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_failures: Vec<String>,
 }
 
 impl PlannedGates {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
-use super::{Body, CheckId, PlannedGates, RunConfig};
+use super::{Body, CheckId, PlannedGates, PlannedKnownFailure, RunConfig};
 
 /// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -135,6 +135,9 @@ pub struct PlannedOptions {
     /// The gates, also those of the suite's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<Box<PlannedGates>>,
+    /// The cases that are expected to fail, from the suite's file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_failures: Vec<PlannedKnownFailure>,
     /// Whether trials that can't change the answer of the gate are not started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_when_decided: bool,

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::CaseVerdict;
-use super::conditions::{Condition, between, percent};
+use super::conditions::{Condition, between, is_counted, percent};
 use crate::event::{CheckId, Outcome, PlannedCase};
 use crate::index::{self, Attempt, CheckVerdict};
 use crate::record::{RecordError, RunReader};
@@ -32,7 +32,8 @@ pub fn check_rates(
     }
     let mut definite: HashMap<&str, (&PlannedCase, Option<Outcome>)> = HashMap::new();
     let mut trials: u64 = 0;
-    for (case, _, trial) in summary.trials() {
+    let counted = summary.trials().filter(|(_, cell, _)| is_counted(cell));
+    for (case, _, trial) in counted {
         trials += 1;
         let is_definite = match trial.outcome() {
             Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut) => true,

@@ -3,7 +3,7 @@
 //! The main function is [`conditions`]. A trial without a verdict counts as passed and as failed; only if
 //! both give the same answer, the answer is definite.
 
-use super::{CaseVerdict, PassThreshold};
+use super::{CaseVerdict, PassThreshold, known};
 use crate::compare::{Comparison, ComparisonAnswer, sentence, tally};
 use crate::event::{PassHatGate, PlannedGates, RunTally};
 use crate::hint::counted;
@@ -11,7 +11,7 @@ use crate::pass_rule::TrialCounts;
 use crate::statistics::{
     Decision, Interval, PassCount, Rate, decide_rate, mean_pass_hat, more_for_lower_bound,
 };
-use crate::summary::Summary;
+use crate::summary::{AgentTrials, Summary};
 
 /// Rates that differ by less are equal, so that rounding never misses a gate.
 const ROUNDING: f64 = 1e-9;
@@ -38,18 +38,16 @@ pub fn conditions(summary: &Summary, gates: &PlannedGates) -> Vec<Condition> {
     all.extend(gates.pass_hat.map(|gate| pass_hat(summary, gate)));
     all.extend(gates.base.as_ref().map(|base| no_regression(summary, base)));
     all.extend(gates.max_errors.map(|most| max_errors(summary, most)));
+    all.extend(known::conditions(summary));
     all
 }
 
-/// The trials of each case, of all agents together.
+/// The trials of each case, of all agents together. Known failures are left out.
 fn cases(summary: &Summary) -> Vec<TrialCounts> {
     let cases = summary.cases.iter().map(|case| {
         let mut sum = TrialCounts::default();
-        for counts in case
-            .agents
-            .iter()
-            .map(crate::summary::AgentTrials::standing)
-        {
+        let cells = case.agents.iter().filter(|trials| is_counted(trials));
+        for counts in cells.map(AgentTrials::standing) {
             sum.passed += counts.passed;
             sum.not_passed += counts.not_passed;
             sum.open += counts.open;
@@ -59,12 +57,28 @@ fn cases(summary: &Summary) -> Vec<TrialCounts> {
     cases.filter(|counts| counts.total() > 0).collect()
 }
 
+/// Whether the trials count in a rate: those of known failures don't.
+pub(super) fn is_counted(trials: &AgentTrials) -> bool {
+    trials.known_failure.is_none()
+}
+
+/// `, 2 known failures left out`, or nothing.
+fn left_out(summary: &Summary) -> String {
+    let known = summary.cells().filter(|(_, trials)| !is_counted(trials));
+    match known.count() {
+        0 => String::new(),
+        count => format!(", {} left out", counted(count, "known failure")),
+    }
+}
+
 /// The rates as they are, at worst and at best; `None` if no trial was planned.
 struct Rates {
     found: Option<Rate>,
     worst: Rate,
     best: Rate,
     open: u32,
+    /// The known failures that are not counted, in words.
+    left_out: String,
 }
 
 impl Rates {
@@ -87,6 +101,7 @@ impl Rates {
                 counted: counts.total(),
             })?,
             open: cases.iter().map(|counts| counts.open).sum(),
+            left_out: left_out(summary),
         })
     }
 
@@ -112,6 +127,7 @@ impl Rates {
         if self.open > 0 {
             text.push_str(&format!(", {} without a verdict", self.open));
         }
+        text.push_str(&self.left_out);
         text
     }
 }
@@ -212,6 +228,7 @@ fn pass_hat(summary: &Summary, gate: PassHatGate) -> Condition {
     let option = Some(format!("--pass-hat {k}={}", percent(rate)));
     let cells: Vec<TrialCounts> = summary
         .cells()
+        .filter(|(_, trials)| is_counted(trials))
         .map(|(_, trials)| trials.standing())
         .collect();
     let open: u32 = cells.iter().map(|counts| counts.open).sum();
@@ -240,6 +257,7 @@ fn pass_hat(summary: &Summary, gate: PassHatGate) -> Condition {
     } else {
         format!("pass^{k} is {}", percent(worst))
     };
+    let text = format!("{text}{}", left_out(summary));
     Condition {
         option,
         verdict: between(worst, best, rate),

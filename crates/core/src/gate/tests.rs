@@ -1,5 +1,6 @@
 //! The gate over verdicts, and each gate on rates.
 
+mod known;
 mod rates;
 
 use CaseVerdict::{Met, Missed, Open};

@@ -9,9 +9,10 @@ use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CaseTally, CheckEvaluated, CheckId, CheckPlace,
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
-    PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted,
-    RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded, SurfaceChange, SurfaceCompared,
-    ToolName, ToolsSelected, TrialEnded, TrialStarted, UnknownEvent,
+    PlannedKnownFailure, PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded,
+    RunPlanned, RunStarted, RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded,
+    SurfaceChange, SurfaceCompared, ToolName, ToolsSelected, TrialEnded, TrialStarted,
+    UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -267,6 +268,12 @@ impl Redactor {
             hint: self.optional(warning.hint),
             ..warning
         };
+        let known = |known: PlannedKnownFailure| PlannedKnownFailure {
+            case: self.owned(known.case),
+            agent: self.optional(known.agent),
+            reason: self.owned(known.reason),
+            ..known
+        };
         let not_run = |eval: SkippedEval| SkippedEval {
             eval_id: self.optional(eval.eval_id),
             server: self.owned(eval.server),
@@ -291,6 +298,12 @@ impl Redactor {
                     .asked
                     .gates
                     .map(|gates| Box::new(self.gates(*gates))),
+                known_failures: planned
+                    .asked
+                    .known_failures
+                    .into_iter()
+                    .map(known)
+                    .collect(),
                 profile: planned
                     .asked
                     .profile
@@ -319,6 +332,7 @@ impl Redactor {
         let case = |case: CaseTally| CaseTally {
             id: self.owned(case.id),
             name: self.owned(case.name),
+            known_failures: self.list(case.known_failures),
             ..case
         };
         PlannedGates {

@@ -28,6 +28,16 @@ impl Agreement {
         self.both_pass + self.only_people_pass + self.only_judge_passes + self.both_fail
     }
 
+    /// The number of answers that people passed.
+    pub fn people_pass(&self) -> u32 {
+        self.both_pass + self.only_people_pass
+    }
+
+    /// The number of answers that people failed.
+    pub fn people_fail(&self) -> u32 {
+        self.both_fail + self.only_judge_passes
+    }
+
     /// The share of equal verdicts; `None` without any verdict.
     pub fn share(&self) -> Option<f64> {
         share(self.both_pass + self.both_fail, self.total())
@@ -35,12 +45,12 @@ impl Agreement {
 
     /// The share of the answers passed by people that the judge passes too.
     pub fn sensitivity(&self) -> Option<f64> {
-        share(self.both_pass, self.both_pass + self.only_people_pass)
+        share(self.both_pass, self.people_pass())
     }
 
     /// The share of the answers failed by people that the judge fails too.
     pub fn specificity(&self) -> Option<f64> {
-        share(self.both_fail, self.both_fail + self.only_judge_passes)
+        share(self.both_fail, self.people_fail())
     }
 
     /// Agreement beyond chance, with the standard error of Fleiss, Cohen and Everitt; `None` if chance

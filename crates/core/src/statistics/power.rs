@@ -1,5 +1,7 @@
 //! How many more cases or runs an answer needs.
 
+use statrs::distribution::{Binomial, Discrete, DiscreteCDF};
+
 use super::exact::Stratum;
 use super::interval::{clopper_pearson_lower, normal_quantile, wilson_lower};
 use super::rate::{PassCount, Rate};
@@ -19,7 +21,59 @@ const MOST_TRIALS: u32 = 100_000;
 
 /// The number of cases with single trials that show a drop with [`POWER`], if this share of cases changes
 /// its outcome. `None` if fewer cases change than have to drop.
+///
+/// The normal approximation falls short by a few cases, since the test is exact and counts whole cases. The
+/// search goes on from there until the exact power is enough.
 pub fn cases_for_drop(discordant: f64, drop: f64) -> Option<u32> {
+    let first = approximate_cases_for_drop(discordant, drop)?;
+    let last = first.saturating_add(first / 5 + 10);
+    (first..=last).find(|cases| single_trials_power(*cases, discordant, drop) >= POWER)
+}
+
+/// The chance that the exact test finds a drop with single trials.
+pub(super) fn single_trials_power(cases: u32, discordant: f64, drop: f64) -> f64 {
+    // Of the cases that change their outcome, this share gets worse.
+    let worse = f64::midpoint(1.0, drop / discordant);
+    let Ok(changed) = Binomial::new(discordant, u64::from(cases)) else {
+        return 0.0;
+    };
+    (0..=u64::from(cases))
+        .map(|count| {
+            let share = changed.pmf(count);
+            if share < 1e-12 {
+                return 0.0;
+            }
+            let found = critical(count).and_then(|least| {
+                let worse = Binomial::new(worse, count).ok()?;
+                Some(at_least(&worse, least))
+            });
+            share * found.unwrap_or(0.0)
+        })
+        .sum()
+}
+
+/// The fewest worse cases among those that changed which are a regression; `None` if even all are too few.
+fn critical(changed: u64) -> Option<u64> {
+    let chance = Binomial::new(0.5, changed).ok()?;
+    let mut found = None;
+    for least in (changed / 2 + 1..=changed).rev() {
+        if 2.0 * at_least(&chance, least) > ALPHA {
+            break;
+        }
+        found = Some(least);
+    }
+    found
+}
+
+fn at_least(distribution: &Binomial, least: u64) -> f64 {
+    match least.checked_sub(1) {
+        Some(below) => distribution.sf(below),
+        None => 1.0,
+    }
+}
+
+/// The number of cases by the normal approximation of the paired test.
+pub(super) fn approximate_cases_for_drop(discordant: f64, drop: f64) -> Option<u32> {
     // A drop can't be larger than the share of cases that change.
     if drop <= 0.0 || discordant < drop {
         return None;
@@ -57,7 +111,8 @@ pub fn runs_for_drop(strata: &[Stratum], drop: f64) -> Option<u32> {
         let runs = f64::from(*runs);
         let critical = z * (runs * runs * null / (2.0 * runs - 1.0)).sqrt();
         let spread = power * (runs * alternative).sqrt() / 2.0;
-        runs * shift / 2.0 >= critical + spread
+        // The test counts whole passes: half of one is lost on average.
+        runs * shift / 2.0 >= critical + spread + 0.5
     })
 }
 

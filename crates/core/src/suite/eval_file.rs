@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::assertion_file::AssertionsFile;
 use super::gates_file::GatesFile;
+use super::known_failures_file::KnownFailureFile;
 use super::rows::node_names;
 use super::surface_file::{LintFile, SurfaceFile};
 use crate::builtin_agent::BuiltinAgent;
@@ -95,6 +96,8 @@ record! {
         "isolation" => isolation: Option<Isolation>,
         /// The conditions for success. Only Proctor supports this key.
         "gates" => gates: Option<StrictKeys<GatesFile>>,
+        /// The cases that are expected to fail. Only Proctor supports this key.
+        "knownFailures" => known_failures: Option<StrictKeys<Vec<WithSpan<KnownFailureFile>>>>,
         /// The surface contract: what may change about the servers. Only Proctor supports this key.
         "surface" => surface: Option<StrictKeys<SurfaceFile>>,
         /// The rules of `proctor lint`. Only Proctor supports this key.

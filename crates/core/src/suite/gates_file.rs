@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::known_failures_file::FilledText;
 use crate::decode::{Context, Decode, Definitions, PositiveInteger, RequiredKey, record};
 use crate::document::Node;
 use crate::event::{PassHatGate, PlannedGates};
@@ -18,6 +19,8 @@ record! {
         "passHat" => pass_hat: Option<PassHatFile>,
         /// The highest number of errored trials. Proctor's own.
         "maxErrors" => max_errors: Option<u64>,
+        /// The run that a new run must not be worse than: a path relative to this file, or a name such as `latest`. Proctor's own.
+        "noRegression" => no_regression: Option<FilledText>,
     }
 }
 

@@ -5,17 +5,20 @@ use std::path::PathBuf;
 
 use super::eval_file::{EvalConfig, ExtensionFile, JudgeFile, SuiteFile};
 use super::files::{self, FileOrigin};
+use super::known_failures_file::is_unmatched;
 use super::load::{Loader, ParsedFile};
 use super::mcp_file::McpFile;
 use super::resolve_assertions::ServerScope;
-use super::resolve_task_sets::{self, Scope};
+use super::resolve_task_sets::{self, ResolvedTaskSets, Scope};
 use super::server::{self, Servers};
 use super::surface_file;
 use super::template::{Reference, Template, TemplateError, TemplatePart, TemplateValue};
 use super::{Agent, Extension, Isolation, JudgeConfig, JudgeModel, Limits, Package, Suite};
+use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{Context, Decode};
 use crate::document;
-use crate::event::{PlannedGates, TaskSetConfig};
+use crate::event::{PlannedGates, PlannedKnownFailure, TaskSetConfig};
+use crate::hint::nearest_hint;
 use crate::problem::{Code, Problem, SourceText, Span, WithSpan};
 
 impl Loader<'_> {
@@ -40,6 +43,7 @@ impl Loader<'_> {
             check_mappings(config, servers, cx);
         }
         let tasks = resolve_task_sets::load(self, config, &scope, cx);
+        let known_failures = known_failures(config, &tasks, &agents, cx);
         let name = file.metadata.get()?.name.get()?;
         if name.value.0.trim().is_empty() {
             cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
@@ -63,6 +67,12 @@ impl Loader<'_> {
                 .as_ref()
                 .map(|gates| PlannedGates::from(&**gates))
                 .unwrap_or_default(),
+            no_regression: config
+                .gates
+                .as_ref()
+                .and_then(|gates| gates.no_regression.as_ref())
+                .map(|base| base.0.clone()),
+            known_failures,
             surface: config
                 .surface
                 .as_ref()
@@ -326,6 +336,48 @@ fn check_mappings(config: &EvalConfig, servers: &Servers, cx: &Context<'_>) {
             scope.resolve("server mapping", &target, cx);
         }
     }
+}
+
+/// The known failures. An entry that matches no case misses the gate of every run, so it is reported before
+/// a run starts; the cases of servers and of other repositories are not known yet.
+fn known_failures(
+    config: &EvalConfig,
+    tasks: &ResolvedTaskSets,
+    agents: &[Agent],
+    cx: &Context<'_>,
+) -> Vec<PlannedKnownFailure> {
+    let is_complete = tasks.shipped.is_empty() && tasks.unfetched.is_empty();
+    let mut all = Vec::new();
+    for entry in config.known_failures.iter().flat_map(|list| &**list) {
+        let Some(known) = entry.resolve() else {
+            continue;
+        };
+        let names = agents.iter().map(|agent| agent.name.as_str());
+        if is_complete && is_unmatched(&known, &tasks.cases, names) {
+            let cases = || tasks.cases.iter();
+            let has_case = cases().any(|case| known.is_about(&case.name, &case.id.0));
+            let problem = match &known.agent {
+                Some(agent) if has_case => {
+                    let mut names: Vec<&str> = agents.iter().map(|a| a.name.as_str()).collect();
+                    for builtin in BuiltinAgent::names() {
+                        names.push(builtin);
+                    }
+                    let message = format!("the known failure names the unknown agent `{agent}`");
+                    let hint = nearest_hint(agent, names);
+                    Problem::warning(Code::Reference, message).maybe_hint(hint)
+                }
+                Some(_) | None => {
+                    let message = format!("the known failure `{}` matches no case", known.case);
+                    let names = cases().map(|case| case.name.as_str());
+                    let hint = nearest_hint(&known.case, names);
+                    Problem::warning(Code::Reference, message).maybe_hint(hint)
+                }
+            };
+            cx.report(entry.span, problem);
+        }
+        all.push(known);
+    }
+    all
 }
 
 /// The task sets as the eval file has them.

@@ -74,7 +74,7 @@ impl Summary {
             case.agents.len() > 1
                 && case.agents.iter().all(|trials| {
                     let expected = if trials.agent == name { own } else { others };
-                    trials.verdict(&case.case) == expected
+                    trials.rule_verdict(&case.case) == expected
                 })
         };
         let cases = self.cases.iter().filter(is_apart);

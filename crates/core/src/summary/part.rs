@@ -145,5 +145,6 @@ fn selected(trials: &AgentTrials, filter: &TrialFilter) -> AgentTrials {
         agent: trials.agent.clone(),
         trials: selected.into_iter().cloned().collect(),
         left_out: TrialCounts::of(others.into_iter().map(TrialSummary::outcome)),
+        known_failure: trials.known_failure.clone(),
     }
 }

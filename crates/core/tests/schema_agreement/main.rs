@@ -131,7 +131,10 @@ fn decides(pointer: &str) -> bool {
     let parts: Vec<&str> = pointer.split('/').skip(1).collect();
     match parts[..] {
         ["config", "taskSets", _, key, ..] => key == "assertions",
-        ["config", key, ..] => matches!(key, "llmJudge" | "gates" | "surface" | "lint"),
+        ["config", key, ..] => matches!(
+            key,
+            "llmJudge" | "gates" | "knownFailures" | "surface" | "lint"
+        ),
         ["spec" | "steps", key, ..] => key == "verify",
         _ => false,
     }

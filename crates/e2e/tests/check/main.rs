@@ -23,6 +23,7 @@ mod html;
 mod imports;
 mod indexes;
 mod kills;
+mod known_failures;
 mod limits;
 mod output;
 mod packs;

@@ -220,6 +220,8 @@ impl Stage {
             skills: Vec::new(),
             isolation: self.isolation,
             gates: proctor_core::event::PlannedGates::default(),
+            no_regression: None,
+            known_failures: Vec::new(),
             surface: None,
             lint_off: Vec::new(),
             cases,
@@ -314,6 +316,7 @@ impl Stage {
             attempt: 1,
             limits: self.limits,
             parallel: true,
+            known_failure: false,
         };
         if self.isolation == Isolation::Run {
             let client = self.connect().await;

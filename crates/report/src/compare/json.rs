@@ -51,6 +51,7 @@ pub fn value(report: &CompareReport<'_>) -> Value {
         "changed": unpaired(&pairing.changed),
         "added": unpaired(&pairing.added),
         "removed": unpaired(&pairing.removed),
+        "knownFailures": unpaired(&pairing.known_failures),
         "agents": pairing.agents.iter().map(|(base, new)| json!({ "base": base, "new": new }))
             .collect::<Vec<_>>(),
         "addedAgents": pairing.added_agents,

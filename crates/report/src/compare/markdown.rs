@@ -89,6 +89,7 @@ fn foot(report: &CompareReport<'_>) -> String {
         (&pairing.changed, "changed and not compared"),
         (&pairing.added, "new"),
         (&pairing.removed, "removed"),
+        (&pairing.known_failures, "not compared as known failures"),
     ] {
         if !cases.is_empty() {
             let count = words::count(cases.len() as u64, "case");

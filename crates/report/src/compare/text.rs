@@ -89,6 +89,8 @@ fn unpaired(sheet: &mut Sheet, report: &CompareReport<'_>) {
     cases(sheet, "CHANGED", &pairing.changed, changed);
     cases(sheet, "NEW", &pairing.added, "not in the base");
     cases(sheet, "REMOVED", &pairing.removed, "not in the new run");
+    let known = "with a known failure, not compared";
+    cases(sheet, "KNOWN", &pairing.known_failures, known);
     for (label, agents, note) in [
         ("NEW", &pairing.added_agents, "not in the base"),
         ("REMOVED", &pairing.removed_agents, "not in the new run"),

@@ -306,6 +306,9 @@ fn ours(
         "attempts": trial.attempts,
         "outcome": words::outcome(trial.outcome()),
     });
+    if let Some(reason) = &agent.known_failure {
+        out["knownFailure"] = json!(reason);
+    }
     if let (Some(result), Some(folded)) = (&trial.result, folded) {
         for (key, value) in ended(&case.case, result, folded) {
             out[key] = value;

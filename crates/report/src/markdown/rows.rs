@@ -59,7 +59,8 @@ pub(super) fn unmet(report: &Report<'_>) -> Section {
     cells.sort_by_key(|(order, ..)| *order);
     let rows = cells.into_iter().map(|(_, word, case, trials)| {
         let (name, passed) = (named(report, case, trials), sentences::passed(trials));
-        format!("| {word} | {name} | {passed} | {} |\n", why(case, trials))
+        let why = explained(case, trials);
+        format!("| {word} | {name} | {passed} | {why} |\n")
     });
     Section {
         before: format!(
@@ -106,6 +107,19 @@ fn standing(case: &CaseSummary, trials: &AgentTrials) -> Option<(u8, &'static st
         // Trials that errored or did not run have to be seen too.
         CaseVerdict::Met if trials.standing().open > 0 => Some((3, "passed")),
         CaseVerdict::Met => None,
+        CaseVerdict::KnownFailure => Some((4, "known failure")),
+    }
+}
+
+/// Why a case is listed: the reason of a known failure, and the reasons of its trials.
+fn explained(case: &CaseSummary, trials: &AgentTrials) -> String {
+    let found = why(case, trials);
+    match &trials.known_failure {
+        None => found,
+        Some(known) if trials.unexpected_pass(&case.case).is_some() => {
+            format!("unexpected pass; known failure: {}", reason(known))
+        }
+        Some(known) => format!("known failure: {}; {found}", reason(known)),
     }
 }
 

@@ -15,6 +15,8 @@ use crate::{sentences, words};
 pub(crate) enum CaseStatus {
     Missed,
     Inconclusive,
+    /// It misses its pass rule, as `knownFailures` says.
+    KnownFailure,
     /// It meets its pass rule although trials failed.
     Flaky,
     /// It meets its pass rule, and no trial failed.
@@ -47,6 +49,7 @@ pub(crate) fn worst_first(summary: &Summary) -> Vec<Cell<'_>> {
                 CaseVerdict::Open => CaseStatus::Inconclusive,
                 CaseVerdict::Met if is_flaky(trials, verdict) => CaseStatus::Flaky,
                 CaseVerdict::Met => CaseStatus::Passed,
+                CaseVerdict::KnownFailure => CaseStatus::KnownFailure,
             },
             counts: trials.standing(),
         }
@@ -95,7 +98,16 @@ impl Cell<'_> {
         let rule = PassThreshold::of(self.case.case.pass);
         let mut parts = Vec::new();
         match self.standing {
-            CaseStatus::Missed | CaseStatus::Passed => {}
+            CaseStatus::Missed => {
+                let known = self.trials.unexpected_pass(&self.case.case);
+                let known = known.map(|known| format!("unexpected pass; known failure: {known}"));
+                parts.extend(known);
+            }
+            CaseStatus::Passed => {}
+            CaseStatus::KnownFailure => {
+                let known = self.trials.known_failure.as_deref().unwrap_or_default();
+                parts.push(format!("known failure: {known}"));
+            }
             CaseStatus::Flaky => parts.push(format!("meets its pass rule ({rule})")),
             CaseStatus::Inconclusive => {
                 parts.push(format!(

@@ -88,9 +88,10 @@ fn rate(rate: &Rate) -> Value {
 fn case(cell: &Cell<'_>) -> Value {
     let planned = &cell.case.case;
     let verdict = match cell.standing {
-        CaseStatus::Missed => Answer::Missed,
-        CaseStatus::Inconclusive => Answer::Inconclusive,
-        CaseStatus::Flaky | CaseStatus::Passed => Answer::Met,
+        CaseStatus::Missed => json!(Answer::Missed),
+        CaseStatus::Inconclusive => json!(Answer::Inconclusive),
+        CaseStatus::KnownFailure => json!("known-failure"),
+        CaseStatus::Flaky | CaseStatus::Passed => json!(Answer::Met),
     };
     json!({
         "case": planned.id,
@@ -98,6 +99,7 @@ fn case(cell: &Cell<'_>) -> Value {
         "agent": cell.trials.agent,
         "pass": planned.pass.map(|(passed, of)| format!("{passed}/{of}")),
         "verdict": verdict,
+        "knownFailure": cell.trials.known_failure,
         "flaky": cell.standing == CaseStatus::Flaky,
         "passed": cell.counts.passed,
         "notPassed": cell.counts.not_passed,

@@ -133,6 +133,7 @@ pub(super) fn label(standing: CaseStatus) -> (&'static str, Style) {
     match standing {
         CaseStatus::Missed => ("MISSED", BAD),
         CaseStatus::Inconclusive => ("INCONCL", DOUBTFUL),
+        CaseStatus::KnownFailure => ("KNOWN", DOUBTFUL),
         CaseStatus::Flaky => ("FLAKY", DOUBTFUL),
         CaseStatus::Passed => ("PASSED", GOOD),
     }

@@ -177,7 +177,8 @@ fn gate(page: &mut Page, report: &Report<'_>) {
     // Without a case, or with gates on rates, the reason is that of the whole run.
     let is_whole = cells.is_empty()
         || !report.summary.changed_trials.is_empty()
-        || report.summary.plan.gates.is_some();
+        || report.summary.plan.gates.is_some()
+        || !report.summary.plan.known_failures.is_empty();
     let reasons = if is_whole {
         report.gate.reasons().to_vec()
     } else {

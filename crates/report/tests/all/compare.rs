@@ -6,8 +6,8 @@ use std::path::Path;
 use proctor_core::compare::{Comparison, RunFacts};
 use proctor_core::event::{
     Body, CheckEvaluated, EventKind, ModelAsked, ModelReplied, Outcome, PlannedAgent, PlannedCase,
-    PlannedLimits, PlannedOptions, Purpose, RECORD_VERSION, RunEnded, RunKind, RunPlanned,
-    RunStarted, ServerSeen, TrialEnded, TrialStarted,
+    PlannedKnownFailure, PlannedLimits, PlannedOptions, Purpose, RECORD_VERSION, RunEnded, RunKind,
+    RunPlanned, RunStarted, ServerSeen, TrialEnded, TrialStarted,
 };
 use proctor_core::model::{StopReason, Usage};
 use proctor_core::record::{RunReader, RunWriter};
@@ -28,6 +28,8 @@ struct Plan {
     tools: &'static str,
     reason: String,
     tokens: u64,
+    /// The cases that are listed as known failures.
+    known_failures: Vec<&'static str>,
 }
 
 fn plan(cases: &[(&str, &'static str)]) -> Plan {
@@ -40,6 +42,7 @@ fn plan(cases: &[(&str, &'static str)]) -> Plan {
         tools: r#"{"tools":[{"name":"get_pods","description":"Lists pods","inputSchema":{"type":"object"}}]}"#,
         reason: "no call of `create_pod` with namespace \"prod\"".to_owned(),
         tokens: 1_000,
+        known_failures: Vec::new(),
     }
 }
 
@@ -98,7 +101,10 @@ fn write(folder: &Path, plan: &Plan) {
         agent_settings: BTreeMap::new(),
         kind: RunKind::Suite,
         not_run: Vec::new(),
-        asked: PlannedOptions::default(),
+        asked: PlannedOptions {
+            known_failures: plan.known_failures.iter().map(|case| known(case)).collect(),
+            ..PlannedOptions::default()
+        },
         config: None,
         warnings: Vec::new(),
     };
@@ -128,6 +134,14 @@ fn write(folder: &Path, plan: &Plan) {
     }
     run.end(9_000_000, RunEnded::default())
         .expect("the sample can be written");
+}
+
+fn known(case: &str) -> PlannedKnownFailure {
+    PlannedKnownFailure {
+        case: case.to_owned(),
+        reason: "issue 12".to_owned(),
+        ..PlannedKnownFailure::default()
+    }
 }
 
 fn trial(
@@ -489,4 +503,140 @@ fn json_names_the_cause_of_an_inconclusive_answer() {
         "nothing-paired"
     );
     assert_eq!(cause(&five, &numbered(&[(5, "e")])), "no-verdicts");
+}
+
+/// A run of several agents, each with the trials of every case.
+fn by_agents(cases: usize, agents: &[(&'static str, &'static str)]) -> Plan {
+    let mut all = numbered(&[(cases, "")]);
+    all.agents = agents.iter().map(|(agent, _)| *agent).collect();
+    for case in &mut all.cases {
+        case.2 = agents.iter().map(|(_, trials)| *trials).collect();
+    }
+    all
+}
+
+#[test]
+fn every_answer_has_its_sentence_and_its_numbers() {
+    let two = |a, b| by_agents(6, &[("codex", a), ("claude-code", b)]);
+    let mut edited = numbered(&[(6, "p"), (3, "p")]);
+    for case in &mut edited.cases[6..] {
+        case.1 = "other".to_owned();
+    }
+    let mut all_edited = edited.clone();
+    for case in &mut all_edited.cases {
+        case.1 = "other".to_owned();
+    }
+    let known = |mut plan: Plan, case: &'static str| {
+        plan.known_failures = vec![case];
+        plan
+    };
+    let shapes: Vec<(&str, Plan, Plan)> = vec![
+        (
+            "single trials",
+            numbered(&[(40, "p")]),
+            numbered(&[(33, "p"), (7, "f")]),
+        ),
+        (
+            "single trials",
+            numbered(&[(40, "p")]),
+            numbered(&[(39, "p"), (1, "f")]),
+        ),
+        (
+            "single trials",
+            numbered(&[(3, "p")]),
+            numbered(&[(2, "p"), (1, "f")]),
+        ),
+        (
+            "repeats",
+            numbered(&[(6, "pppp")]),
+            numbered(&[(6, "pppf")]),
+        ),
+        (
+            "repeats",
+            numbered(&[(6, "pppp")]),
+            numbered(&[(6, "ffff")]),
+        ),
+        ("repeats", numbered(&[(2, "pp")]), numbered(&[(2, "pf")])),
+        (
+            "two cases of twelve collapse",
+            numbered(&[(2, "pppppppp"), (2, "ffffffff"), (8, "ppppffff")]),
+            numbered(&[(2, "ffffffff"), (2, "pppppppp"), (8, "ppppffff")]),
+        ),
+        (
+            "unequal repeats",
+            numbered(&[(8, "ppppp")]),
+            numbered(&[(8, "pf")]),
+        ),
+        (
+            "unequal repeats",
+            numbered(&[(8, "p")]),
+            numbered(&[(8, "ppppp")]),
+        ),
+        (
+            "unequal repeats",
+            numbered(&[(1, "p")]),
+            numbered(&[(1, "pfff")]),
+        ),
+        (
+            "errored trials",
+            numbered(&[(9, "pp")]),
+            numbered(&[(8, "ff"), (1, "ee")]),
+        ),
+        (
+            "errored trials",
+            numbered(&[(9, "pp")]),
+            numbered(&[(8, "pp"), (1, "pe")]),
+        ),
+        (
+            "errored trials",
+            numbered(&[(9, "pe")]),
+            numbered(&[(4, "ff"), (5, "ee")]),
+        ),
+        (
+            "errored trials",
+            numbered(&[(9, "ee")]),
+            numbered(&[(9, "pp")]),
+        ),
+        (
+            "new cases",
+            numbered(&[(6, "p")]),
+            numbered(&[(6, "p"), (3, "f")]),
+        ),
+        (
+            "removed cases",
+            numbered(&[(6, "p"), (3, "p")]),
+            numbered(&[(6, "f")]),
+        ),
+        ("changed cases", numbered(&[(9, "p")]), edited),
+        ("every case changed", numbered(&[(9, "p")]), all_edited),
+        ("several agents", two("ppp", "ppp"), two("ppp", "ppf")),
+        ("several agents", two("ppp", "ppp"), two("ppp", "fff")),
+        (
+            "several agents",
+            by_agents(1, &[("a", "p"), ("b", "p")]),
+            by_agents(1, &[("a", "p"), ("b", "f")]),
+        ),
+        (
+            "other agents",
+            two("ppp", "ppp"),
+            by_agents(6, &[("x", "ppp"), ("y", "ppp")]),
+        ),
+        (
+            "known failures",
+            numbered(&[(9, "p")]),
+            known(numbered(&[(8, "p"), (1, "f")]), "case-08"),
+        ),
+        (
+            "known failures",
+            numbered(&[(9, "p")]),
+            known(numbered(&[(9, "f")]), "*"),
+        ),
+    ];
+    let mut shown = String::new();
+    for (name, base, new) in shapes {
+        let (exit, _, _, json) = compared(&base, &new);
+        let sentence = json["sentence"].as_str().expect("the sample can be read");
+        shown.push_str(&format!("{name}\n  exit {exit}: {sentence}\n"));
+    }
+    insta::assert_snapshot!(shown);
 }

@@ -47,6 +47,7 @@ pub(super) async fn prepare(
         strict: options.run.strict,
         pass_env: options.pass_env.clone(),
         gates: gates::planned(&options.run.gates, &PlannedGates::default())?,
+        known_failures: Vec::new(),
         stop_when_decided: options.run.stop_when_decided,
         profile: None,
     };
@@ -126,7 +127,7 @@ fn own_evals(
 }
 
 /// A suite with these servers and nothing else.
-fn bare_suite(servers: &[Server]) -> Suite {
+pub(super) fn bare_suite(servers: &[Server]) -> Suite {
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     Suite {
         name: format!("evals-{}", names.join("-")),
@@ -139,6 +140,8 @@ fn bare_suite(servers: &[Server]) -> Suite {
         skills: Vec::new(),
         isolation: Isolation::Trial,
         gates: PlannedGates::default(),
+        no_regression: None,
+        known_failures: Vec::new(),
         surface: None,
         lint_off: Vec::new(),
         cases: Vec::new(),

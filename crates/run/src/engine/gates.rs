@@ -6,12 +6,15 @@
 use std::path::{Path, PathBuf};
 
 use proctor_core::compare::RunFacts;
-use proctor_core::event::{PlannedGates, RunPlanned, RunTally};
+use proctor_core::event::{PlannedGates, PlannedKnownFailure, RunPlanned, RunTally};
 use proctor_core::record::RunReader;
 use proctor_core::runs;
+use proctor_core::suite::Suite;
+use proctor_core::suite::known_failures_file::is_unmatched;
 
 use super::EngineError;
 use super::options::GateOptions;
+use super::runs::RUNS;
 
 impl GateOptions {
     pub fn is_empty(&self) -> bool {
@@ -33,6 +36,51 @@ pub fn planned(
         base: base.or_else(|| suite.base.clone()),
     };
     Ok((!gates.is_empty()).then(|| Box::new(gates)))
+}
+
+/// The gates of a new run of a suite.
+pub(super) fn of_suite(
+    options: &GateOptions,
+    suite: &Suite,
+) -> Result<Option<Box<PlannedGates>>, EngineError> {
+    let mut options = options.clone();
+    if options.no_regression.is_none() {
+        options.no_regression = suite_base(suite)?;
+    }
+    planned(&options, &suite.gates)
+}
+
+/// The folder of the run that `noRegression` of an eval file names.
+fn suite_base(suite: &Suite) -> Result<Option<PathBuf>, EngineError> {
+    let Some(written) = &suite.no_regression else {
+        return Ok(None);
+    };
+    let beside = suite.path.parent().map(|folder| folder.join(written));
+    if let Some(path) = beside.filter(|path| path.exists()) {
+        return Ok(Some(path));
+    }
+    let found = runs::resolve(Path::new(RUNS), Path::new(written));
+    let found = found.map_err(|error| {
+        let message = format!("can't find the base of `noRegression: {written}`");
+        EngineError::unusable(message, error)
+    })?;
+    Ok(Some(found))
+}
+
+/// The known failures of a suite, each with whether it matches a case. `own_agents` are the agents of the
+/// eval file, which the command line may have replaced.
+pub(super) fn known_failures(suite: &Suite, own_agents: &[String]) -> Vec<PlannedKnownFailure> {
+    let known = suite.known_failures.iter().cloned();
+    let agents = || {
+        let run = suite.agents.iter().map(|agent| agent.name.as_str());
+        run.chain(own_agents.iter().map(String::as_str))
+    };
+    known
+        .map(|known| PlannedKnownFailure {
+            unmatched: is_unmatched(&known, &suite.cases, agents()),
+            ..known
+        })
+        .collect()
 }
 
 /// The base of one of several suites: the newest run of this suite in a folder of runs.
@@ -63,7 +111,7 @@ pub(super) fn base_of_suite(bases: &Path, suite: &str) -> Result<PathBuf, Engine
 fn base(folder: &Path) -> Result<RunTally, EngineError> {
     let facts = RunReader::open(folder).and_then(|run| RunFacts::load(&run));
     let facts = facts.map_err(|error| {
-        EngineError::unusable("can't read the base of `--no-regression`", error)
+        EngineError::unusable("can't read the base of the gate on regressions", error)
     })?;
     if facts.tally.curtailed {
         return Err(EngineError::usage(format!(

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use proctor_core::event::{
-    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunKind, RunPlanned,
+    PlannedAgent, PlannedCase, PlannedEval, PlannedKnownFailure, PlannedLimits, PlannedOptions,
+    RunKind, RunPlanned,
 };
 use proctor_core::plan::{Plan, PlanOptions};
 use proctor_core::suite::agent::AgentKind;
@@ -48,7 +49,8 @@ pub(super) fn plan(
             ));
         };
         cases.push(planned_case(planned.case, planned.runs, &planned.limits)?);
-        trials.extend(specs(suite, at, planned.runs, planned.limits));
+        let known = &asked.known_failures;
+        trials.extend(specs(suite, at, planned.runs, planned.limits, known));
     }
     let redactor = engine.redactor(&suite.servers);
     let planned = RunPlanned {
@@ -135,7 +137,8 @@ pub(super) fn plan_again(
             )));
         }
         let limits = limits_of(&case.limits);
-        trials.extend(specs(suite, at, case.runs, limits));
+        let known = &planned.asked.known_failures;
+        trials.extend(specs(suite, at, case.runs, limits, known));
     }
     Ok((planned, trials))
 }
@@ -182,9 +185,24 @@ fn places(suite: &Suite) -> HashMap<&str, usize> {
     cases.map(|(at, case)| (case.id.0.as_str(), at)).collect()
 }
 
-fn specs(suite: &Suite, case: usize, runs: u32, limits: Limits) -> Vec<TrialSpec> {
-    let parallel = suite.cases[case].parallel;
+fn specs(
+    suite: &Suite,
+    case: usize,
+    runs: u32,
+    limits: Limits,
+    known: &[PlannedKnownFailure],
+) -> Vec<TrialSpec> {
+    let Case {
+        parallel, name, id, ..
+    } = &suite.cases[case];
+    let parallel = *parallel;
+    let now = jiff::Timestamp::now().to_string();
     let by = |agent: usize| {
+        let known_failure = known.iter().any(|known| {
+            known.is_about(name, &id.0)
+                && known.is_of(&suite.agents[agent].name)
+                && !known.is_expired(&now)
+        });
         (1..=runs).map(move |repeat| TrialSpec {
             case,
             agent,
@@ -192,6 +210,7 @@ fn specs(suite: &Suite, case: usize, runs: u32, limits: Limits) -> Vec<TrialSpec
             attempt: 1,
             limits,
             parallel,
+            known_failure,
         })
     };
     (0..suite.agents.len()).flat_map(by).collect()

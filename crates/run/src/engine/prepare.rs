@@ -59,6 +59,8 @@ pub(super) struct LoadedSuite {
     earlier: Option<RunPlanned>,
     /// The plan of the replayed run.
     replayed: Option<RunPlanned>,
+    /// The agents of the eval file, which the command line may have replaced.
+    own_agents: Vec<String>,
 }
 
 impl LoadedSuite {
@@ -116,8 +118,9 @@ pub(super) fn load_run(
     let (mut suite, warnings) =
         load_suite(engine, options, &file, mcp_config.as_deref(), &asked, host)?;
     if earlier.is_none() {
-        asked.gates = gates::planned(&options.run.gates, &suite.gates)?;
+        asked.gates = gates::of_suite(&options.run.gates, &suite)?;
     }
+    let own_agents: Vec<String> = suite.agents.iter().map(|a| a.name.clone()).collect();
     stand_in(&asked, &mut suite, host)?;
     refuse_unsupported_features(&suite)?;
     Ok(LoadedSuite {
@@ -129,6 +132,7 @@ pub(super) fn load_run(
         resumed,
         earlier,
         replayed,
+        own_agents,
     })
 }
 
@@ -143,14 +147,18 @@ pub(super) async fn plan_loaded(
         file,
         mcp_config,
         mut suite,
-        asked,
+        mut asked,
         warnings,
         resumed,
         earlier,
         replayed,
+        own_agents,
     } = loaded;
     let not_run = shipped::fill(engine, options, &mut suite, host).await?;
     refuse_external_agents(&suite)?;
+    if earlier.is_none() {
+        asked.known_failures = gates::known_failures(&suite, &own_agents);
+    }
     let (planned, trials) = if let Some(earlier) = earlier {
         plan_again(engine, &suite, earlier)?
     } else {
@@ -205,6 +213,7 @@ fn requested_options(
         replay: None,
         replay_strict: false,
         gates: None,
+        known_failures: Vec::new(),
         stop_when_decided: options.run.stop_when_decided,
         profile: options.run.profile.clone().map(Box::new),
     };
@@ -255,6 +264,7 @@ fn options_to_resume(
         strict: options.run.strict || earlier.strict,
         pass_env,
         gates: earlier.gates.clone(),
+        known_failures: earlier.known_failures.clone(),
         stop_when_decided: earlier.stop_when_decided,
         profile: earlier.profile.clone(),
     })

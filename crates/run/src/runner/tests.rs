@@ -12,6 +12,7 @@ fn trials_run_in_order_and_parallel_ones_together() {
                 attempt: 1,
                 limits: Limits::default(),
                 parallel: *parallel,
+                known_failure: false,
             })
             .collect();
         let expected: Vec<TrialBatch> = expected

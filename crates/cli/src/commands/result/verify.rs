@@ -68,8 +68,14 @@ fn text(summary: &Summary, gate: &Gate, conditions: &[Condition]) -> String {
     let mut out = format!("Gate {}\n", word(gate));
     match gate {
         Gate::Met => {
-            if conditions.is_empty() {
-                let cases = counted(summary.cells().count(), "case");
+            if conditions
+                .iter()
+                .all(|condition| condition.option.is_none())
+            {
+                let met = summary
+                    .cells()
+                    .filter(|(case, trials)| trials.verdict(&case.case) == CaseVerdict::Met);
+                let cases = counted(met.count(), "case");
                 out.push_str(&format!("  {cases} met their pass rule\n"));
             }
             for condition in conditions {
@@ -98,6 +104,7 @@ fn value(run: &Path, gate: &Gate, conditions: &[Condition]) -> Value {
             CaseVerdict::Met => "met",
             CaseVerdict::Missed => "missed",
             CaseVerdict::Open => "inconclusive",
+            CaseVerdict::KnownFailure => "known-failure",
         };
         json!({ "option": condition.option, "answer": answer, "text": condition.text })
     };

@@ -17,13 +17,24 @@ use crate::verdict::Verdict;
 
 /// A written run: for each case its pass rule, and one letter per trial: `p`ass, `f`ail, `t`imeout,
 /// `e`rror, `c`ancelled, `-` not run.
-struct WrittenRun {
+pub(super) struct WrittenRun {
     _folder: tempfile::TempDir,
     run: RunReader,
-    summary: Summary,
+    pub(super) summary: Summary,
 }
 
 fn written(cases: &[(Option<(u32, u32)>, &str)], gates: Option<PlannedGates>) -> WrittenRun {
+    let asked = PlannedOptions {
+        gates: gates.map(Box::new),
+        ..PlannedOptions::default()
+    };
+    written_with(cases, asked)
+}
+
+pub(super) fn written_with(
+    cases: &[(Option<(u32, u32)>, &str)],
+    asked: PlannedOptions,
+) -> WrittenRun {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let started = RunStarted {
@@ -69,10 +80,7 @@ fn written(cases: &[(Option<(u32, u32)>, &str)], gates: Option<PlannedGates>) ->
         agent_settings: BTreeMap::new(),
         kind: RunKind::Suite,
         not_run: Vec::new(),
-        asked: PlannedOptions {
-            gates: gates.map(Box::new),
-            ..PlannedOptions::default()
-        },
+        asked,
         config: None,
         warnings: Vec::new(),
     };

@@ -269,3 +269,35 @@ proptest::proptest! {
         proptest::prop_assert!((swapped.less - test.greater).abs() < 1e-9);
     }
 }
+
+fn binomial(trials: u32, rate: f64) -> Vec<f64> {
+    let mut shares = vec![1.0];
+    for _ in 0..trials {
+        let mut next = vec![0.0; shares.len() + 1];
+        for (passed, share) in shares.iter().enumerate() {
+            next[passed] += share * (1.0 - rate);
+            next[passed + 1] += share * rate;
+        }
+        shares = next;
+    }
+    shares
+}
+
+#[test]
+fn the_exact_power_of_fishers_test_matches_reference_values() {
+    for case in entries(&golden("exact_power_fisher_one_sided")) {
+        let runs = count(&case["n"]);
+        let base = binomial(runs, number(&case["p1"]));
+        let new = binomial(runs, number(&case["p2"]));
+        let mut power = 0.0;
+        for (b, p) in (0..).zip(&base) {
+            for (n, q) in (0..).zip(&new) {
+                // Far tails change no digit.
+                if p * q > 1e-14 && fisher(&stratum([b, runs, n, runs])).less <= 0.05 {
+                    power += p * q;
+                }
+            }
+        }
+        near(power, &case["power"]);
+    }
+}

@@ -179,3 +179,39 @@ fn the_lower_bound_is_exact_with_single_trials_and_clustered_with_repeats() {
     let bound = Rate::of(&repeats).unwrap().lower_bound();
     assert!((bound - wilson_lower(1.0, 10.0)).abs() < 1e-12, "{bound}");
 }
+
+#[test]
+fn the_design_effect_is_that_of_correlated_trials() {
+    // For each number of trials and correlation of the reference values, cases whose rates vary as much: how
+    // many cases have how many passes.
+    let shapes: [&[(u32, u32)]; 4] = [
+        &[(1, 0), (1, 5), (2, 2), (2, 3)],
+        &[(11, 0), (11, 10), (18, 5)],
+        &[(3, 0), (3, 5)],
+        &[(1, 1), (1, 4), (1, 2), (1, 3)],
+    ];
+    let group = golden("design_effect");
+    for (case, shape) in entries(&group).iter().zip(shapes) {
+        let counted = count(&case["m"]);
+        let cases: Vec<PassCount> = shape
+            .iter()
+            .flat_map(|(cases, passed)| {
+                let count = PassCount {
+                    passed: *passed,
+                    counted,
+                };
+                vec![count; *cases as usize]
+            })
+            .collect();
+        let rate = Rate::of(&cases).unwrap();
+        let trials = f64::from(rate.tally.counted);
+        // The reference value is the limit for many cases: both errors divide by the number of trials.
+        let found = if rate.design_effect > 1.0 {
+            rate.design_effect * trials / (trials - 1.0)
+        } else {
+            1.0
+        };
+        near(found, &case["deff"]);
+        near(100.0 / found, &case["n_eff_of_100"]);
+    }
+}

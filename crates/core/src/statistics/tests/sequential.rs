@@ -1,5 +1,6 @@
 //! Early stopping, and how many runs an answer needs.
 
+use super::super::power::{approximate_cases_for_drop, single_trials_power};
 use super::super::*;
 use super::{count, entries, golden, near, number};
 
@@ -71,10 +72,15 @@ fn a_curtailed_rule_saves_runs_and_decides_the_same() {
 fn the_number_of_cases_matches_reference_values() {
     for case in entries(&golden("power_paired_mcnemar")) {
         let (delta, discordant) = (number(&case["delta"]), number(&case["discordant"]));
+        let expected = count(&case["n_two"]);
         assert_eq!(
-            cases_for_drop(discordant, delta),
-            Some(count(&case["n_two"]))
+            approximate_cases_for_drop(discordant, delta),
+            Some(expected)
         );
+        // The proposal is the first number from there that the exact test needs.
+        let proposed = cases_for_drop(discordant, delta).unwrap();
+        assert!(proposed >= expected && proposed <= expected + expected / 10 + 5);
+        assert!(single_trials_power(proposed, discordant, delta) >= POWER);
     }
     assert_eq!(cases_for_drop(0.05, 0.1), None);
     assert_eq!(cases_for_drop(0.0, 0.0), None);
@@ -100,6 +106,50 @@ fn no_number_of_trials_lifts_a_bound_above_the_rate() {
     assert_eq!(units_for_lower_bound(0.9, 0.9, false), None);
     assert_eq!(units_for_lower_bound(0.8, 0.9, true), None);
     assert!(units_for_lower_bound(0.95, 0.9, true).unwrap() > 50);
+}
+
+/// The chance that a rule, which sees passes and failures after each of these looks, ever speaks up against a
+/// rate of 90 % that is true.
+fn ever_against(looks: &[u32], speaks: impl Fn(u32, u32) -> bool) -> f64 {
+    let (mut silent, mut spoken) = (vec![1.0], 0.0);
+    for run in 1..=50_u32 {
+        let mut next = vec![0.0; silent.len() + 1];
+        for (passed, share) in silent.iter().enumerate() {
+            next[passed] += share * 0.1;
+            next[passed + 1] += share * 0.9;
+        }
+        if looks.contains(&run) {
+            for (passed, share) in (0..).zip(&mut next) {
+                if speaks(passed, run - passed) {
+                    spoken += std::mem::take(share);
+                }
+            }
+        }
+        silent = next;
+    }
+    spoken
+}
+
+#[test]
+fn looking_often_inflates_an_exact_bound_and_not_the_anytime_interval() {
+    let group = golden("peeking_false_alarm");
+    let exact =
+        |passed: u32, failed: u32| clopper_pearson_upper(passed, passed + failed, 0.05) < 0.9;
+    let critical = count(&group["crit_n50"]);
+    assert!(exact(critical, 50 - critical) && !exact(critical + 1, 49 - critical));
+    let every_fifth: Vec<u32> = (1..=10).map(|n| 5 * n).collect();
+    let every: Vec<u32> = (1..=50).collect();
+    near(ever_against(&[50], exact), &group["single_look_n50"]);
+    near(
+        ever_against(&every_fifth, exact),
+        &group["looks_every_5_to_50"],
+    );
+    near(
+        ever_against(&every, exact),
+        &group["look_after_every_run_to_50"],
+    );
+    let anytime = |passed, failed| confidence_sequence(passed, failed).high < 0.9;
+    assert!(ever_against(&every, anytime) < 0.05);
 }
 
 /// Random numbers between 0 and 1, the same in every test run.

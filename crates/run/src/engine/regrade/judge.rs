@@ -2,12 +2,9 @@
 //!
 //! The main type is [`RegradeJudge`].
 
-use std::sync::Arc;
-
-use proctor_core::event::{PlannedOptions, Purpose};
+use proctor_core::event::PlannedOptions;
 use proctor_core::fold::{ClippedText, StepDone};
 use proctor_core::grading::JudgeGrade;
-use proctor_core::price::Prices;
 use proctor_core::redact::Redactor;
 use proctor_core::regrade::RecordedTrial;
 use proctor_core::suite::step::values::TemplateValues;
@@ -15,12 +12,10 @@ use proctor_core::suite::step::{Action, Judgement};
 use proctor_core::suite::template::{Reference, Template};
 use proctor_core::suite::{Step, Suite};
 use proctor_core::verdict::Verdict;
-use proctor_models::{Budget, Meter, ModelClient, RetryWait};
-use proctor_wire::recorder::Recorder;
 
 use super::super::Engine;
+use super::super::calibrate::lone_judge;
 use super::super::error::EngineError;
-use super::super::opening::open_judge;
 use super::super::planning::judge_name;
 use super::JudgeOption;
 use crate::judge::{Criterion, Exhibits, Judge};
@@ -48,26 +43,8 @@ impl RegradeJudge {
                 "the suite has no judge: name a model with `--judge=MODEL`",
             ));
         };
-        let model = open_judge(engine, config, asked)?;
-        let client = ModelClient {
-            model,
-            purpose: Purpose::Judge,
-            meter: Arc::new(Meter::new(
-                Prices::default(),
-                Budget {
-                    usd: None,
-                    tokens: None,
-                },
-            )),
-            recorder: Recorder::nothing().redacting(redactor),
-            waiting: RetryWait::default(),
-            replay: None,
-        };
         Ok(Some(Self {
-            judge: Judge {
-                askers: vec![client],
-                votes: config.votes,
-            },
+            judge: lone_judge(engine, config, asked, redactor)?,
             name: judge_name(config),
         }))
     }

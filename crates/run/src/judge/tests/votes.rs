@@ -91,3 +91,33 @@ fn the_notes_of_a_ruling_hold_reasons_quotes_and_the_split() {
     );
     assert_eq!(tally::ruling(votes("f"), 1).notes, ["quote: \"quote 0\""]);
 }
+
+#[test]
+fn a_majority_is_right_as_often_as_the_reference_values_say() {
+    let text = include_str!("../../../../core/tests/statistics.json");
+    let all: Value = serde_json::from_str(text).unwrap();
+    let group = all["majority_accuracy_indep"].as_array().unwrap();
+    assert!(group.len() > 9);
+    for case in group {
+        let right = case["q"].as_f64().unwrap();
+        let count = u32::try_from(case["m"].as_u64().unwrap()).unwrap();
+        let mut accuracy = 0.0;
+        // Every sequence of right and wrong votes, with its chance.
+        for ways in 0..1_u32 << count {
+            let is_right = |vote: u32| ways >> vote & 1 == 1;
+            let given: String = (0..count)
+                .map(|vote| if is_right(vote) { 'p' } else { 'f' })
+                .collect();
+            let chance: f64 = (0..count)
+                .map(|vote| if is_right(vote) { right } else { 1.0 - right })
+                .product();
+            if tally::ruling(votes(&given), count as usize).verdict == Verdict::Pass {
+                accuracy += chance;
+            }
+        }
+        assert!(
+            (accuracy - case["acc"].as_f64().unwrap()).abs() < 1e-8,
+            "{case} {accuracy}"
+        );
+    }
+}
