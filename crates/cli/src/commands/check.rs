@@ -185,13 +185,10 @@ pub(super) fn run_prepared(
     prepared: PreparedRun,
     host: &dyn Host,
 ) -> anyhow::Result<Exit> {
-    if let Some(estimate) = prepared.estimate().filter(|_| !flags.quiet) {
-        let trials = counted(
-            usize::try_from(estimate.trials).unwrap_or(usize::MAX),
-            "trial",
-        );
-        output::message(&format!("{trials}; estimate: {estimate}\n"))?;
-    }
+    let heading = prepared.estimate().map_or(String::new(), |estimate| {
+        let trials = usize::try_from(estimate.trials).unwrap_or(usize::MAX);
+        format!("{}; estimate: {estimate}", counted(trials, "trial"))
+    });
     let (out, junit) = (flags.out.as_deref(), flags.junit.as_deref());
     let targets = Targets::resolve(out, junit, flags.report.as_deref())?;
     let runtime = threads::many_workers(None)?;
@@ -208,12 +205,8 @@ pub(super) fn run_prepared(
         RunScreen::quiet()
     } else {
         let names = run.names();
-        RunScreen::start(Display::new(
-            names,
-            vec![redactor.clone()],
-            flags,
-            is_terminal,
-        ))
+        let display = Display::new(names, vec![redactor.clone()], flags, is_terminal);
+        RunScreen::start(display.with_heading(heading))
     };
     let over = runtime.block_on(follow(&mut run, &mut screen, &mut heard, host));
     signals.come_to(RunStage::Ending);

@@ -100,7 +100,7 @@ fn every_mistake_is_told_with_its_line_and_nothing_starts() {
         (
             "profiles:\n  pr: {taskTimeout: 0s}\n",
             "pr",
-            &["profile `pr`", "above zero"],
+            &["a duration can't be zero", "proctor.yaml:2:21"],
         ),
         ("profiles: [\n", "pr", &["proctor.yaml"]),
     ] {

@@ -26,6 +26,8 @@ const REASON: usize = 300;
 
 /// Shows the progress of a run.
 pub(super) struct Display {
+    /// The lines about the plan, which come first.
+    heading: String,
     /// A name for each trial.
     names: Vec<String>,
     /// One for each suite.
@@ -54,6 +56,7 @@ impl Display {
     ) -> Self {
         let terminal = is_terminal.then(|| Terminal::new(names.len()));
         Self {
+            heading: String::new(),
             names,
             redactors,
             verbose: flags.verbose,
@@ -61,6 +64,19 @@ impl Display {
             terminal,
             done: 0,
             tally: BTreeMap::new(),
+        }
+    }
+
+    /// Adds lines about the plan. They are shown with the progress, since a blocked terminal must not keep the
+    /// run from starting.
+    pub(super) fn with_heading(self, heading: String) -> Self {
+        Self { heading, ..self }
+    }
+
+    /// Shows the lines about the plan.
+    pub(super) fn begin(&self) {
+        if !self.heading.is_empty() {
+            self.line(self.heading.trim_end());
         }
     }
 

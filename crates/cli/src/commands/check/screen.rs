@@ -100,6 +100,7 @@ impl RunScreen {
 }
 
 fn show(mut display: Display, messages: &Receiver<ScreenMessage>) {
+    display.begin();
     loop {
         let next = if display.moves() {
             messages.recv_timeout(TICK)

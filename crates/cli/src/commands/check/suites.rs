@@ -63,9 +63,6 @@ pub(super) fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
     let options = options(args, files);
     let prepared = until_stopped(engine.prepare_suites(&options, &host))?;
     let prepared = prepared.map_err(|errors| refused_all(&host, errors))?;
-    if !args.run.quiet {
-        output::message(&plan(&prepared))?;
-    }
     run(&args.run, &engine, prepared, &host)
 }
 
@@ -161,18 +158,15 @@ fn run(
     let runtime = threads::many_workers(None)?;
     // Before the first byte is written: a file size limit must be an error, not end the process.
     let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;
+    let heading = plan(&prepared);
     let mut runs = engine.open_suites(prepared)?;
     // From here on the runs exist; whatever happens, their records get an end.
     let mut screen = if flags.quiet {
         RunScreen::quiet()
     } else {
         let is_terminal = super::shows_progress_bars();
-        RunScreen::start(Display::new(
-            runs.names(),
-            runs.redactors(),
-            flags,
-            is_terminal,
-        ))
+        let display = Display::new(runs.names(), runs.redactors(), flags, is_terminal);
+        RunScreen::start(display.with_heading(heading))
     };
     runtime.block_on(follow(&mut runs, &mut screen, &mut heard, host));
     signals.come_to(RunStage::Ending);
