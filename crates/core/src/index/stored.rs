@@ -6,7 +6,6 @@
 mod lines;
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 
 use memchr::memmem;
 use serde::Deserialize;
