@@ -30,8 +30,8 @@ const KINDS: [(Outcome, u32); 4] = [
     (Outcome::TimedOut, 1),
 ];
 
-/// Writes a run: four trials by the real writer, copies of them, and an index.
-pub(crate) fn write(folder: &Path, cases: u32) {
+/// Writes a run: four trials by the real writer, copies of them, and an index. The seed changes which trials pass.
+pub(crate) fn write(folder: &Path, cases: u32, seed: u32) {
     let mut run = RunWriter::create(folder, Redactor::default(), run_started()).expect("a run");
     run.append(1, plan(cases)).expect("a plan");
     run.append(2, seen()).expect("a server");
@@ -56,7 +56,8 @@ pub(crate) fn write(folder: &Path, cases: u32) {
     for case in 0..cases {
         for (agent, name) in AGENTS.iter().enumerate() {
             for repeat in 1..=RUNS {
-                let kind = kind(case * 7919 + repeat * 31 + u32::try_from(agent).unwrap_or(0));
+                let kind =
+                    kind(case * 7919 + repeat * 31 + u32::try_from(agent).unwrap_or(0) + seed);
                 let text = texts[kind]
                     .replace("case-00000", &format!("case-{case:05}"))
                     .replace(AGENTS[0], name)

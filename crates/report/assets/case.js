@@ -15,7 +15,7 @@ async function casePage(run, id, query) {
         const cell = one.cells[a];
         return [agent.short, h("span", { class: "strips" }, trialLinks(run, run.cells[c][a])),
           cell?.rate ? cell.rate.text : "no trial has a verdict", whisker(cell?.rate || null, 90), cell ? tag(cell.status) : "–", cell?.reason || ""];
-      }))),
+      }), "wide")),
     failing(run, run.cells[c].flat()),
     await sideBySide(run, c, query));
 }
