@@ -4,7 +4,8 @@
 //! table. Unknown values are empty cells. Rows are written trial by trial, so memory does not grow with their
 //! number.
 
-pub(crate) mod cells;
+mod cells;
+mod selection;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -20,7 +21,7 @@ use serde_json::Value;
 use self::cells::Cells;
 use crate::json::history::timestamp;
 use crate::json::millis;
-use crate::{Report, ReportError, selection, words};
+use crate::{Report, ReportError, words};
 
 /// One of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,12 +18,11 @@ use proctor_core::event::{
 use proctor_core::fold::ModelActivity;
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::model::Usage;
-use proctor_core::statistics::Rate;
 use proctor_core::summary::{AgentSummary, Counts, Summary};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::{Report, ReportError, ReportPart, selection};
+use crate::{Report, ReportError, ReportPart, selection, words};
 
 /// Writes the document, with a line feed at the end.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
@@ -204,7 +203,7 @@ fn ours(report: &Report<'_>) -> Value {
         "exit": { "code": report.exit, "note": report.note },
         "trials": counts(summary.counts()),
         "cases": cases(summary),
-        "rate": summary.rate(None).as_ref().map(rate),
+        "rate": summary.rate(None).as_ref().map(words::rate_document),
         "curtailed": summary.is_curtailed(),
         "profile": summary.plan.profile,
         "agents": agents(summary),
@@ -260,7 +259,7 @@ fn agents(summary: &Summary) -> Vec<Value> {
     let both = summary.plan.agents.iter().zip(summary.by_agent());
     let one = |(planned, found): (&PlannedAgent, AgentSummary<'_>)| {
         let mut out = agent(planned);
-        out["rate"] = json!(found.rate.as_ref().map(rate));
+        out["rate"] = json!(found.rate.as_ref().map(words::rate_document));
         out["trials"] = counts(found.counts);
         out["turns"] = json!(found.turns);
         out["tokens"] = json!(usage(&found.usage));
@@ -312,19 +311,6 @@ fn cases(summary: &Summary) -> Value {
         out["knownFailures"] = json!(known);
     }
     out
-}
-
-pub(crate) fn rate(rate: &Rate) -> Value {
-    json!({
-        "passed": rate.tally.passed,
-        "counted": rate.tally.counted,
-        "mean": rate.mean,
-        "low95": rate.interval.low,
-        "high95": rate.interval.high,
-        "method": "wilson",
-        "designEffect": rate.design_effect,
-        "clustered": rate.is_clustered,
-    })
 }
 
 /// The usage of models; `null` is unknown.

@@ -6,13 +6,14 @@
 pub(crate) mod code;
 mod document;
 mod rows;
+mod selection;
 
 use proctor_core::event::{NotRunOutcome, PlannedAgent, ServerSeen};
 use proctor_core::gate::Gate;
 
 use self::code::{code, reason};
 use self::document::{Document, Section};
-use crate::{Report, selection, sentences, words};
+use crate::{Report, sentences, words};
 
 /// The size for a comment or a check of GitHub, which refuses 65,536 characters.
 pub const COMMENT: usize = 60_000;
@@ -29,13 +30,8 @@ pub fn render(report: &Report<'_>, limit: usize) -> String {
     let mut document = Document::new(limit, &head(report), &foot(report), &cut_note(report));
     if !is_selected(report) {
         document.add(rows::agents(report.summary));
-        for table in selection::markdown(report.summary) {
-            document.add(Section {
-                before: table.before,
-                rows: table.rows,
-                noun: "tool",
-                after: "\n",
-            });
+        for table in selection::tables(report.summary) {
+            document.add(table);
         }
     }
     document.add(rows::unmet(report));

@@ -2,16 +2,13 @@
 //! place. `core` computes them; the renderers of a run add them to their own.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use proctor_core::printable::printable;
 use proctor_core::selection::{Choice, SelectionReport, ToolScore};
 use proctor_core::summary::Summary;
 use serde_json::{Value, json};
 
-use crate::csv::cells::Cells;
-use crate::markdown::code::code;
-use crate::{ReportError, words};
+use crate::words;
 
 /// The maximum number of tools, names and rows that a text lists.
 const LISTED: usize = 20;
@@ -91,7 +88,7 @@ fn table(report: &SelectionReport, lines: &mut Vec<String>) {
 }
 
 /// The tools with the most mistakes first.
-fn worst_first(report: &SelectionReport) -> Vec<&ToolScore> {
+pub(crate) fn worst_first(report: &SelectionReport) -> Vec<&ToolScore> {
     let mut scores: Vec<&ToolScore> = report.tools.iter().collect();
     scores.sort_by_key(|score| std::cmp::Reverse(score.misses + score.false_hits));
     scores
@@ -104,12 +101,12 @@ fn instead(score: &ToolScore, labels: &Labels) -> String {
     all.join(", ")
 }
 
-fn percent(share: Option<f64>) -> String {
+pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".to_owned(), |share| format!("{:.1}%", share * 100.0))
 }
 
 /// What the table does not show: rows without a call, invented names, wrong arguments.
-fn notes(report: &SelectionReport) -> Vec<String> {
+pub(crate) fn notes(report: &SelectionReport) -> Vec<String> {
     let mut notes = Vec::new();
     let named = |all: &BTreeMap<String, u32>| {
         let one = |(name, count): (&String, &u32)| match count {
@@ -173,7 +170,7 @@ fn of_agent(report: &SelectionReport) -> Value {
     json!({
         "agent": report.agent,
         "trials": report.trials,
-        "rate": report.rate.as_ref().map(crate::json::rate),
+        "rate": report.rate.as_ref().map(words::rate_document),
         "tools": report.tools.iter().map(tool).collect::<Vec<_>>(),
         "confusion": report.confusion.iter().map(pair).collect::<Vec<_>>(),
         "answeredWithoutCall": report.unanswered,
@@ -187,139 +184,5 @@ fn choice_value(choice: &Choice) -> Value {
         Choice::Tool(name) => json!({"kind": "tool", "server": name.server, "tool": name.tool}),
         Choice::Invented => json!({"kind": "invented"}),
         Choice::NoCall => json!({"kind": "noCall"}),
-    }
-}
-
-/// The rows of a Markdown table, and the line before and after it, for each agent.
-pub(crate) struct MarkdownTable {
-    pub(crate) before: String,
-    pub(crate) rows: Vec<String>,
-}
-
-pub(crate) fn markdown(summary: &Summary) -> Vec<MarkdownTable> {
-    let reports = SelectionReport::of(summary);
-    let is_alone = reports.len() == 1;
-    let table = |report: &SelectionReport| {
-        let labels = Labels::of(report);
-        let agent = if is_alone {
-            String::new()
-        } else {
-            format!(" of {}", code(&report.agent))
-        };
-        let rate = report.rate.as_ref().map_or(String::new(), |rate| {
-            format!(", pass rate {}", words::rate(rate))
-        });
-        let trials = words::count(u64::from(report.trials), "trial");
-        let mut before = format!("**Selection{agent}**: {trials}{rate}\n\n");
-        for note in notes(report) {
-            before.push_str(&format!("{}\n\n", crate::markdown::code::reason(&note)));
-        }
-        before.push_str(
-            "| tool | precision | recall | expected and chosen | chosen instead |\n\
-             |---|---|---|---|---|\n",
-        );
-        let row = |score: &&ToolScore| {
-            let instead = score
-                .stolen_by
-                .iter()
-                .map(|(choice, count)| format!("{} {count}", code(&labels.label(choice))));
-            let instead: Vec<String> = instead.collect();
-            format!(
-                "| {} | {} | {} | {} | {} |\n",
-                code(&labels.label(&score.choice)),
-                percent(score.precision()),
-                percent(score.recall()),
-                score.hits,
-                instead.join(", ")
-            )
-        };
-        MarkdownTable {
-            before,
-            rows: worst_first(report).iter().map(row).collect(),
-        }
-    };
-    reports.iter().map(table).collect()
-}
-
-/// Writes one row per tool: hits, false hits, misses, precision and recall.
-pub(crate) fn write_tools(
-    summary: &Summary,
-    run: &str,
-    out: &mut dyn Write,
-) -> Result<(), ReportError> {
-    let mut cells = Cells::default();
-    for column in [
-        "run",
-        "agent",
-        "server",
-        "tool",
-        "hits",
-        "false_hits",
-        "misses",
-        "precision",
-        "recall",
-    ] {
-        cells.text(column);
-    }
-    cells.end(out)?;
-    for report in SelectionReport::of(summary) {
-        for score in &report.tools {
-            cells.text(run);
-            cells.text(&report.agent);
-            let (server, tool) = columns(&score.choice);
-            cells.text(server);
-            cells.text(tool);
-            for count in [score.hits, score.false_hits, score.misses] {
-                cells.text(&count.to_string());
-            }
-            for share in [score.precision(), score.recall()] {
-                cells.text(&share.map_or(String::new(), |share| share.to_string()));
-            }
-            cells.end(out)?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes the confusion matrix: one row per pair of an expected and a chosen tool.
-pub(crate) fn write_confusion(
-    summary: &Summary,
-    run: &str,
-    out: &mut dyn Write,
-) -> Result<(), ReportError> {
-    let mut cells = Cells::default();
-    for column in [
-        "run",
-        "agent",
-        "expected_server",
-        "expected",
-        "chosen_server",
-        "chosen",
-        "count",
-    ] {
-        cells.text(column);
-    }
-    cells.end(out)?;
-    for report in SelectionReport::of(summary) {
-        for ((expected, chosen), count) in &report.confusion {
-            cells.text(run);
-            cells.text(&report.agent);
-            for choice in [expected, chosen] {
-                let (server, tool) = columns(choice);
-                cells.text(server);
-                cells.text(tool);
-            }
-            cells.text(&count.to_string());
-            cells.end(out)?;
-        }
-    }
-    Ok(())
-}
-
-fn columns(choice: &Choice) -> (&str, &str) {
-    match choice {
-        Choice::Tool(name) => (&name.server, &name.tool),
-        Choice::Invented => ("", "(invented name)"),
-        Choice::NoCall => ("", "(no call)"),
     }
 }

@@ -8,6 +8,7 @@ use proctor_core::event::{Blame, FindingKind, Outcome};
 use proctor_core::fold::ModelActivity;
 use proctor_core::statistics::Rate;
 use proctor_core::summary::Summary;
+use serde_json::{Value, json};
 
 pub(crate) fn outcome(outcome: Option<Outcome>) -> &'static str {
     match outcome {
@@ -95,6 +96,20 @@ pub(crate) fn rate(rate: &Rate) -> String {
         inner(rate.mean),
         whole(interval.high)
     )
+}
+
+/// A pass rate as JSON.
+pub(crate) fn rate_document(rate: &Rate) -> Value {
+    json!({
+        "passed": rate.tally.passed,
+        "counted": rate.tally.counted,
+        "mean": rate.mean,
+        "low95": rate.interval.low,
+        "high95": rate.interval.high,
+        "method": "wilson",
+        "designEffect": rate.design_effect,
+        "clustered": rate.is_clustered,
+    })
 }
 
 /// Formats token usage. A provider may not report it, so it can be unknown.

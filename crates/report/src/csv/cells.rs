@@ -12,13 +12,13 @@ use proctor_core::printable::push_printable;
 
 /// The cells of the current row.
 #[derive(Debug, Default)]
-pub(crate) struct Cells {
+pub(super) struct Cells {
     row: String,
     is_begun: bool,
 }
 
 impl Cells {
-    pub(crate) fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         let text = inert(text);
         if text.contains(['"', ',', '\n', '\r']) || text.trim() != text {
             self.raw(&format!("\"{}\"", text.replace('"', "\"\"")));
@@ -31,7 +31,7 @@ impl Cells {
         self.text(text.unwrap_or_default());
     }
 
-    pub(crate) fn number(&mut self, number: impl Display) {
+    pub(super) fn number(&mut self, number: impl Display) {
         self.raw(&number.to_string());
     }
 
@@ -43,7 +43,7 @@ impl Cells {
     }
 
     /// Writes the row, and begins the next.
-    pub(crate) fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.row.push('\n');
         out.write_all(self.row.as_bytes())?;
         self.row.clear();
