@@ -27,7 +27,7 @@ function casesPage(run, query) {
     h("p", { class: "lead" }, `${data.gate.cases}.`),
     h("form", { class: "filters", role: "search", submit: (/** @type {Event} */ e) => e.preventDefault() },
       searchField(query, (text) => set("q", text)),
-      chooser("status", "Status", ["missed", "inconclusive", "flaky", "passed"], query, set),
+      chooser("status", "Status", ["missed", "inconclusive", "known-failure", "flaky", "passed"], query, set),
       labels.length > 0 && chooser("label", "Label", labels.slice(0, 500), query, set)),
     h("p", { class: "hint", role: "status" }, `${count(order.length)} of ${counted(data.cases.length, "case")}`),
     caseList(run, order));

@@ -158,9 +158,10 @@ fn min_pass_rate(summary: &Summary, least: f64) -> Condition {
 }
 
 /// The answer of the anytime-valid interval, with its numbers; `None` unless the run looked at it after every
-/// round (`--stop-when-decided`).
+/// round (`--stop-when-decided`). Known failures are left out of rates by their outcome, which the interval
+/// does not allow for.
 fn anytime(summary: &Summary, least: f64) -> Option<(CaseVerdict, String)> {
-    if !summary.plan.stop_when_decided {
+    if !summary.plan.stop_when_decided || !summary.plan.known_failures.is_empty() {
         return None;
     }
     let answer = decide_rate(summary.rounds(), least);
@@ -190,7 +191,10 @@ fn min_lower_bound(summary: &Summary, least: f64) -> Condition {
         let is_missed = rates.best.mean < least - ROUNDING;
         let verdict = match decided {
             CaseVerdict::Open if is_missed => CaseVerdict::Missed,
-            CaseVerdict::Met | CaseVerdict::Missed | CaseVerdict::Open => decided,
+            CaseVerdict::Met
+            | CaseVerdict::Missed
+            | CaseVerdict::Open
+            | CaseVerdict::KnownFailure => decided,
         };
         let text = format!("{}{why}", rates.shown(summary.is_curtailed()));
         return Condition {

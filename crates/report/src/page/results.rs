@@ -67,6 +67,9 @@ pub struct AgentPage {
 pub enum CellStatus {
     Missed,
     Inconclusive,
+    /// It misses its pass rule, as `knownFailures` says.
+    #[serde(rename = "known-failure")]
+    KnownFailure,
     /// It meets its pass rule although trials failed.
     Flaky,
     Passed,
@@ -295,6 +298,7 @@ impl CellPage {
             status: match cell.standing {
                 CaseStatus::Missed => CellStatus::Missed,
                 CaseStatus::Inconclusive => CellStatus::Inconclusive,
+                CaseStatus::KnownFailure => CellStatus::KnownFailure,
                 CaseStatus::Flaky => CellStatus::Flaky,
                 CaseStatus::Passed => CellStatus::Passed,
             },
