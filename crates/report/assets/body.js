@@ -37,7 +37,12 @@ function bodyBlock(label, body, isJson = false) {
 /** A body as text of the page. @param {RecordText} body */
 function bodyText(body) {
   if (typeof body === "string") return h("div", { class: "text" }, body);
-  return h("div", { class: "text" }, body.head, h("mark", { class: "cut" }, ` … cut: ${count(body.bytes)} bytes in all … `), body.tail);
+  return h("div", { class: "text" }, body.head, h("mark", { class: "cut" }, ` … cut: ${count(body.bytes)} bytes in all … `), body.tail, wholeText(body));
+}
+
+/** A sentence in which names are in backticks. @param {string} text */
+function sentence(text) {
+  return text.split("`").map((part, i) => (i % 2 === 1 ? h("code", {}, part) : part));
 }
 
 /** A button that copies a text. @param {string} name @param {() => string} text */

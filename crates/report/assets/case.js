@@ -10,12 +10,12 @@ async function casePage(run, id, query) {
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/" }, run.data.run.name), " › ", h("a", { href: "#/cases" }, "cases")),
     h("h1", {}, tag(one.status), " ", one.name),
     h("p", { class: "facts" }, [one.difficulty, ...labels, `pass rule: ${one.rule}`, one.path, `hash ${one.hash.slice(0, 12)}`].filter(Boolean).join(" · ")),
-    section("Agents", table("The results of each agent", ["agent", "trials", "rate", "", "status", "why"],
+    section("Agents", table("The results of each agent", ["agent", "trials", "rate", "95 % CI", "status", "why"],
       run.data.agents.map((agent, a) => {
         const cell = one.cells[a];
         return [agent.short, h("span", { class: "strips" }, trialLinks(run, run.cells[c][a])),
           cell?.rate ? cell.rate.text : "no trial has a verdict", whisker(cell?.rate || null, 90), cell ? tag(cell.status) : "–", cell?.reason || ""];
-      }))),
+      }), "wide")),
     failing(run, run.cells[c].flat()),
     await sideBySide(run, c, query));
 }
@@ -48,7 +48,7 @@ async function sideBySide(run, c, query) {
     query.set(key, String(all[/** @type {HTMLSelectElement} */ (e.target).selectedIndex]));
     history.replaceState(null, "", `${run.caseLink(run.data.cases[c])}?${query}`);
     show().then(() => document.getElementById(`f-${key}`)?.focus());
-  } }, all.slice(0, 1000).map((i) => h("option", { selected: i === now }, `${run.label(i)}: ${run.outcome(i)}`))));
+  } }, all.slice(0, 1000).map((i) => h("option", { selected: i === now }, `${clip(run.label(i), 50)}: ${run.outcome(i)}`))));
   /** @type {Child} */
   let compared;
   try {
@@ -85,13 +85,13 @@ function difference(run, [left, right], a, b) {
   const cell = (/** @type {Item | null} */ item, /** @type {number} */ trial) => item ?
     [h("a", { href: run.link(trial, item.seq) }, `#${item.seq}`), " ", h("strong", {}, `${item.server}.${item.name}`), " ",
       h("code", {}, clip(startOf(item.arguments), 200)), h("div", { class: "reason" }, "→ ", clip(brief(item.response), 160))] : "–";
-  const title = (/** @type {number} */ i) => `${run.label(i)}: ${run.outcome(i)}`;
+  const title = (/** @type {number} */ i) => `${clip(run.label(i), 80)}: ${run.outcome(i)}`;
   const lead = rows.length === 0 ? "Neither trial made a call." : at < 0 ? "Both made the same calls with the same arguments." :
     `The first difference is in call ${at + 1} of ${rows.length}.`;
   /** @type {Child[][]} */
   const body = rows.map(([x, y], i) => [String(i + 1), cell(x, left), i === at ? "≠ first difference" : same(x, y) ? "=" : "≠", cell(y, right)]);
   body.push(["answer", h("div", { class: "text" }, answer(a)), answer(a) === answer(b) ? "=" : "≠", h("div", { class: "text" }, answer(b))]);
-  const element = table("Two trials, call by call", ["call", title(left), "", title(right)], body, "side");
+  const element = table("Two trials, call by call", ["call", title(left), "same?", title(right)], body, "side");
   if (at >= 0) element.querySelectorAll("tbody tr")[at]?.classList.add("first");
   return [h("p", { class: "lead" }, lead), element];
 }

@@ -52,13 +52,13 @@ function searchField(query, change) {
 
 /**
  * @param {string} key @param {string} label @param {string[]} values @param {URLSearchParams} query
- * @param {(key: string, value: string) => void} change @param {string[]} [names]
+ * @param {(key: string, value: string) => void} change @param {string[]} [names] @param {string} [none]
  */
-function chooser(key, label, values, query, change, names = values) {
+function chooser(key, label, values, query, change, names = values, none = "all") {
   const changed = (/** @type {Event} */ e) => {
     const at = /** @type {HTMLSelectElement} */ (e.target).selectedIndex - 1;
     change(key, at < 0 ? "" : values[at]);
   };
-  return h("label", {}, label, " ", h("select", { id: `f-${key}`, change: changed }, h("option", { value: "" }, "all"),
+  return h("label", {}, label, " ", h("select", { id: `f-${key}`, change: changed }, h("option", { value: "" }, none),
     values.map((value, i) => h("option", { selected: query.get(key) === value }, clip(names[i], 60)))));
 }

@@ -30,21 +30,18 @@ function pressed(event) {
   action();
 }
 
-async function search() {
-  if (!document.getElementById("search")) {
-    location.hash = "#/trials";
+/** Focuses a field of the list of trials, or of the page that has it. @param {string} id */
+async function focusField(id) {
+  if (!document.getElementById(id)) {
+    // Unlike a new hash, this fires no event that would draw the page again and lose the focus.
+    history.pushState(null, "", "#/trials");
     await show();
   }
-  document.getElementById("search")?.focus();
+  document.getElementById(id)?.focus();
 }
 
-async function chooseOutcome() {
-  if (!document.getElementById("f-outcome")) {
-    location.hash = "#/trials";
-    await show();
-  }
-  document.getElementById("f-outcome")?.focus();
-}
+const search = () => focusField("search");
+const chooseOutcome = () => focusField("f-outcome");
 
 /** @param {number} step */
 function moveRow(step) {
@@ -56,8 +53,7 @@ function moveRow(step) {
     if (at >= 0 && at < list.count) list.reveal(at);
     return;
   }
-  const stops = [...document.querySelectorAll("main .event summary, main .event .when, main td a, main .offers summary")]
-    .filter((stop) => stop.tagName === "SUMMARY" || !stop.closest("summary"));
+  const stops = [...document.querySelectorAll("main .event > summary, main .event > div > .when, main td a, main .offers summary")];
   const next = stops[Math.max(0, Math.min(stops.length - 1, stops.indexOf(/** @type {Element} */ (active)) + step))];
   if (next instanceof HTMLElement) next.focus();
 }

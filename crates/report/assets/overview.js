@@ -31,7 +31,7 @@ function verdict(gate) {
   return h("div", { class: `verdict ${look}` },
     h("p", {}, h("strong", {}, `Gate ${gate.sentence}.`), ` ${gate.cases}. ${gate.trials}.`),
     gate.exit !== 0 && h("p", {}, `Exit code ${gate.exit}: ${gate.exitReason}`),
-    gate.reasons.length > 0 && h("ul", {}, gate.reasons.slice(0, 5).map((reason) => h("li", {}, reason)),
+    gate.reasons.length > 0 && h("ul", {}, gate.reasons.slice(0, 5).map((reason) => h("li", {}, sentence(reason))),
       gate.reasons.length > 5 && h("li", {}, `and ${count(gate.reasons.length - 5)} more; the list of cases has all of them`)));
 }
 
@@ -43,7 +43,7 @@ function causes(run) {
     tag(cause.outcome), " ", cause.check && h("code", {}, cause.check),
     cause.blame && h("span", { class: "hint" }, ` blame: ${cause.blame}`),
     cause.cases > 1 && h("span", { class: "hint" }, ` in ${count(cause.cases)} cases`),
-    h("div", { class: "reason" }, clip(cause.reason, 600)));
+    h("div", { class: "reason" }, sentence(clip(cause.reason, 600))));
   const rest = all.slice(8, 200);
   return [h("ol", { class: "causes" }, all.slice(0, 8).map(item)),
     rest.length > 0 && h("details", {}, h("summary", {}, `${counted(all.length - 8, "more cause")}`),
@@ -53,13 +53,16 @@ function causes(run) {
 /** The cases as rows. @param {Run} run @param {number[]} order */
 function caseList(run, order) {
   const { data } = run;
+  const shownAgents = data.agents.slice(0, 4);
+  const longest = Math.min(24, Math.max(1, ...order.map((c) => data.cases[c].runs)));
+  const room = `${Math.min(260, Math.max(60, shownAgents.length * (longest * 5 + 8)))}px`;
   const list = new VirtualList({ row: 36, label: "Cases", render: (n) => {
     const c = order[n];
     const one = data.cases[c];
     const reason = one.cells.find((cell) => cell && cell.status === one.status)?.reason;
     return h("div", { class: "case" },
       tag(one.status), h("a", { class: "name", href: run.caseLink(one) }, one.name),
-      h("span", { class: "strips" }, data.agents.slice(0, 4).map((agent, a) => strip(run, run.cells[c][a],
+      h("span", { class: "strips" }, shownAgents.map((agent, a) => strip(run, run.cells[c][a],
         `${agent.short}: ${one.cells[a]?.rate?.text || "no trial has a verdict"}`, { pitch: 5, height: 14, most: 24 }))),
       whisker(one.rate, 90), h("span", { class: "num" }, one.rate ? `${one.rate.passed}/${one.rate.counted}` : "–"),
       h("span", { class: "num" }, duration(one.median)), h("span", { class: "num" }, compact(one.tokens)),
@@ -67,10 +70,12 @@ function caseList(run, order) {
   } });
   requestAnimationFrame(() => list.reset(order.length));
   app.list = list;
-  return [h("div", { class: "row case head", "aria-hidden": "true" }, h("span", {}, "status"), h("span", {}, "case"),
-    h("span", {}, data.agents.length > 1 ? "trials, by agent" : "trials"), h("span", {}, "rate, 95 % CI"),
+  const all = h("div", { class: "cases" }, h("div", { class: "row case head", "aria-hidden": "true" }, h("span", {}, "status"), h("span", {}, "case"),
+    h("span", {}, "trials"), h("span", {}, "rate, 95 % CI"),
     h("span", { class: "num" }, "passed"), h("span", { class: "num" }, "median"), h("span", { class: "num" }, "tokens"),
-    h("span", { class: "num" }, "cost"), h("span", {}, "why")), list.element];
+    h("span", { class: "num" }, "cost"), h("span", {}, "why")), list.element);
+  all.style.setProperty("--strips", room);
+  return all;
 }
 
 /** @param {Run} run */

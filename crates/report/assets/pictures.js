@@ -94,7 +94,7 @@ function spread(what, rows) {
     rows.map((row, i) => {
       const y = i * 26 + 13;
       const [p5, p25, p50, p75, p95] = row.q.values;
-      return svg("g", {}, svg("text", { x: 0, y: y + 4 }, clip(row.name, Math.floor(left / 8))),
+      return svg("g", {}, svg("text", { x: 0, y: y + 4 }, clip(printable(row.name), Math.floor(left / 8))),
         svg("path", { class: "range", d: `M${x(p5)} ${y}H${x(p95)}` }),
         svg("path", { class: "middle", d: `M${x(p25)} ${y}H${x(p75)}` }),
         svg("path", { class: "median", d: `M${x(p50)} ${y - 8}v16` }),

@@ -44,7 +44,7 @@ function serversPage(run) {
         server.prompts !== null && counted(server.prompts, "prompt"), server.schemaTokens !== null && `tools weigh about ${count(server.schemaTokens)} tokens`,
         server.toolsDigest && `tools ${server.toolsDigest.slice(0, 12)}`].filter(Boolean).join(" · ")),
       server.findings.length > 0 && table(`Protocol problems of ${server.server}`, ["problem", "times", "such as"],
-        server.findings.map((finding) => [h("code", {}, finding.kind), count(finding.count), finding.example])),
+        server.findings.map((finding) => [h("code", {}, finding.kind), count(finding.count), finding.example]), "wide"),
       server.instructions && h("details", {}, h("summary", {}, "instructions"), bodyBlock(`Instructions of ${server.server}`, server.instructions)),
       server.offers === null ? h("p", { class: "hint" }, "The record does not list what this server offers.") : offersOf(server))));
 }

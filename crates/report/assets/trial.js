@@ -18,7 +18,7 @@ async function trialPage(run, i, target) {
       trials.attempts[i] > 0 && h("p", {}, "To see it: ", h("code", {}, `proctor view ${quoted(run.data.run.folder)}`)));
   }
   return h("main", { id: "main", class: "trial-page" }, head,
-    details.reason ? reasonLine(details.blame || "", bodyText(details.reason)) : reasonLine(run.blame(i), ""),
+    details.reason ? reasonLine(details.blame || "", typeof details.reason === "string" ? sentence(details.reason) : bodyText(details.reason)) : reasonLine(run.blame(i), ""),
     h("p", { class: "facts" }, details.facts.join(" · "), ` · attempt ${Math.max(1, trials.attempts[i])}`),
     details.notes.map((note) => h("p", { class: "note" }, note)),
     h("p", { class: "actions" }, copyButton("Copy command", () => run.command(i) || "proctor result view"),
@@ -62,7 +62,7 @@ function lanes(details) {
       const y = look === "failed" ? 2 : 5;
       paths[look] = (paths[look] || "") + `M${from.toFixed(1)} ${lane * 22 + y}h${w.toFixed(1)}v${22 - 2 * y}h-${w.toFixed(1)}z`;
     }
-    return svg("g", {}, svg("text", { x: 0, y: lane * 22 + 15 }, clip(name, 13)),
+    return svg("g", {}, svg("text", { x: 0, y: lane * 22 + 15 }, clip(printable(name), 13)),
       svg("path", { class: "axis", d: `M${left} ${lane * 22 + 11}H${width - 4}` }),
       Object.entries(paths).map(([look, d]) => svg("path", { class: look, d })));
   });
@@ -76,8 +76,8 @@ function lanes(details) {
 /** @param {Run} run @param {number} i @param {TrialDetails} details @param {string | undefined} target */
 function timeline(run, i, details, target) {
   const list = h("ol", { class: "events" }, details.items.map((item) => h("li", {}, eventItem(run, i, details, item))));
-  const rest = details.next !== null && h("p", { class: "note" },
-    `Later events, from #${details.next} on, are not on this page. To see them: `, h("code", {}, run.command(i) || "proctor result view"));
+  const rest = details.next !== null && (isServed ? laterEvents(run, i, details, list) : h("p", { class: "note" },
+    `Later events, from #${details.next} on, are not on this page. To see them: `, h("code", {}, run.command(i) || "proctor result view")));
   requestAnimationFrame(() => mark(list, target));
   return h("section", { "aria-labelledby": "h-timeline" }, h("h2", { id: "h-timeline" }, "Timeline"),
     details.items.length === 0 && h("p", { class: "hint" }, "The record has no turns and no calls."), list, rest);
@@ -87,6 +87,7 @@ function timeline(run, i, details, target) {
 function mark(list, target) {
   const found = target && /^\d+$/.test(target) && document.getElementById(`e${target}`);
   for (const old of document.querySelectorAll(".event.target")) old.classList.remove("target");
+  if (target && !found) announce(`event ${clip(target, 20)} is not on this page`);
   if (!found || !document.contains(list)) return;
   found.classList.add("target");
   if (found instanceof HTMLDetailsElement) found.open = true;
@@ -96,9 +97,10 @@ function mark(list, target) {
 
 /** @param {Run} run @param {number} i @param {TrialDetails} details @param {Item} item */
 function eventItem(run, i, details, item) {
-  const when = h("a", { class: "when", href: run.link(i, item.seq), "aria-label": `event ${item.seq}` }, `#${item.seq} +${duration(item.at)}`);
+  const place = `#${item.seq} +${duration(item.at)}`;
   const took = item.micros !== undefined && h("span", { class: "took" }, ` ${duration(item.micros)}`);
-  if (item.kind === "call") return callItem(item, when, took, details);
+  if (item.kind === "call") return callItem(item, place, took, details, run.link(i, item.seq));
+  const when = h("a", { class: "when", href: run.link(i, item.seq) }, place);
   const titles = /** @type {Record<string, string>} */ ({ prompt: "Prompt", turn: item.isAnswer ? "Answer" : "Model", turnFailed: "Model failed",
     turnUnreadable: "Model", claim: "Agent's own tool", answer: "Answer", unread: "Unreadable call" });
   const isBad = item.kind === "turnFailed" || item.kind === "unread" || item.status === "denied";
@@ -115,17 +117,17 @@ function eventItem(run, i, details, item) {
     item.problems && item.problems.map((/** @type {string} */ problem) => h("div", { class: "problem" }, problem)));
 }
 
-/** @param {Item} item @param {Child} when @param {Child} took @param {TrialDetails} details */
-function callItem(item, when, took, details) {
+/** @param {Item} item @param {string} place @param {Child} took @param {TrialDetails} details @param {string} link */
+function callItem(item, place, took, details, link) {
   const name = item.call === "tool" ? `${item.server}.${item.name}` : `${item.server}: ${item.call} ${item.name}`;
   const body = h("div", { class: "body" });
   const element = h("details", { id: `e${item.seq}`, class: `event call ${item.isError ? "error" : ""}`,
-      toggle: () => fillCall(body, item, details) },
-    h("summary", {}, when, " ", h("strong", {}, name), " ", h("code", {}, clip(startOf(item.arguments), 100)), took, " ",
+      toggle: () => fillCall(body, item, details, link) },
+    h("summary", {}, h("span", { class: "when" }, place), " ", h("strong", {}, name), " ", h("code", {}, clip(startOf(item.arguments), 100)), took, " ",
       item.isError && tag("failed", "error"), " ",
       item.decides && item.decides.map((/** @type {string} */ check) => h("span", { class: "decides" }, `decides ${check} `)),
       h("div", { class: "reason line" }, "→ ", clip(brief(item.response), 160))), body);
-  element.addEventListener("proctor-open", () => fillCall(body, item, details));
+  element.addEventListener("proctor-open", () => fillCall(body, item, details, link));
   return element;
 }
 
@@ -138,8 +140,8 @@ function brief(response) {
   return startOf(response.result.text || response.result.json).trim().split("\n")[0];
 }
 
-/** Fills the body of a call when it is opened first. @param {HTMLElement} body @param {Item} item @param {TrialDetails} details */
-function fillCall(body, item, details) {
+/** Fills the body of a call when it is opened first. @param {HTMLElement} body @param {Item} item @param {TrialDetails} details @param {string} link */
+function fillCall(body, item, details, link) {
   if (body.firstChild) return;
   /** @param {string} title @param {Child} child */
   const part = (title, child) => [h("p", { class: "label" }, title), child];
@@ -153,7 +155,7 @@ function fillCall(body, item, details) {
     (response.unread || typeof response === "string") && part("Result", h("p", {}, brief(response))),
     h("p", { class: "actions" }, item.call === "tool" && typeof (item.arguments ?? "") === "string" &&
       copyButton("Copy as proctor call", () => callCommand(item, details)),
-      item.arguments && copyButton("Copy arguments", () => startOf(item.arguments)))]);
+      item.arguments && copyButton("Copy arguments", () => startOf(item.arguments)), h("a", { href: link }, `Link to event ${item.seq}`))]);
 }
 
 /** The command that makes a call again. @param {Item} item @param {TrialDetails} details */

@@ -85,7 +85,7 @@ function trialsPage(run, query) {
       searchField(query, (text) => set("q", text)),
       chooser("outcome", "Outcome", ["bad", ...data.outcomes], query, set, ["failed or errored", ...data.outcomes]),
       data.agents.length > 1 && chooser("agent", "Agent", data.agents.map((a) => a.name), query, set),
-      chooser("sort", "Sort by", SORTS, query, set)),
+      chooser("sort", "Sort by", SORTS, query, set, SORTS, "plan")),
     h("p", { class: "hint" }, "Words search case, agent, check, reason and labels. Also: tool:NAME, check:NAME, blame:agent, label:KEY=VALUE, dur:>10s."),
     total,
     h("div", { class: "row trial head", "aria-hidden": "true" }, h("span", {}, "outcome"), h("span", {}, "trial"),

@@ -47,10 +47,8 @@ pub(super) fn write_html(
     let written = html::write(report, max_bytes, out)?;
     if written.detailed < written.recorded {
         let text = format!(
-            "note: the HTML report has the details of {} of {} trials, to stay below {} MB\n",
-            written.detailed,
-            written.recorded,
-            max_bytes / 1_000_000
+            "note: the HTML report has the details of {} of {} trials, to stay below {max_bytes} bytes\n",
+            written.detailed, written.recorded,
         );
         // If stderr is closed, there is no other place for a note.
         let _ = output::message(&text);

@@ -19,6 +19,7 @@ mod followed;
 mod gates;
 mod github;
 mod guards;
+mod html;
 mod imports;
 mod indexes;
 mod kills;

@@ -260,6 +260,8 @@ fn case(planned: &PlannedCase, cells: Vec<Option<CellPage>>, results: &[&TrialRe
     let not_passed: u32 = shown().map(|cell| cell.not_passed).sum();
     let micros = results.iter().map(|r| r.duration.as_secs_f64() * 1e6);
     let median = QuantilesPage::of(micros.collect(), |_| String::new());
+    // A case that did not run has used nothing that is known.
+    let has_run = !results.is_empty();
     let tokens: Option<Vec<f64>> = results.iter().map(|result| tokens(result)).collect();
     let cost: Option<Vec<f64>> = results.iter().map(|result| cost(result)).collect();
     CasePage {
@@ -278,8 +280,10 @@ fn case(planned: &PlannedCase, cells: Vec<Option<CellPage>>, results: &[&TrialRe
             .unwrap_or(CellStatus::Inconclusive),
         rate: RatePage::of_case(passed, passed + not_passed),
         median: median.map(|median| whole(median.values[2])),
-        tokens: tokens.map(|all| whole(all.iter().sum())),
-        cost: cost.map(|all| all.iter().sum()),
+        tokens: tokens
+            .filter(|_| has_run)
+            .map(|all| whole(all.iter().sum())),
+        cost: cost.filter(|_| has_run).map(|all| all.iter().sum()),
         cells,
     }
 }
