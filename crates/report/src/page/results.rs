@@ -296,7 +296,8 @@ impl CellPage {
         let counts = cell.counts;
         Self {
             status: match cell.standing {
-                CaseStatus::Missed => CellStatus::Missed,
+                // Its reason says that the failure is known.
+                CaseStatus::Missed | CaseStatus::KnownFailure => CellStatus::Missed,
                 CaseStatus::Inconclusive => CellStatus::Inconclusive,
                 CaseStatus::KnownFailure => CellStatus::KnownFailure,
                 CaseStatus::Flaky => CellStatus::Flaky,
