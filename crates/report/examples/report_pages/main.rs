@@ -20,11 +20,14 @@ use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
 use proctor_report::{Report, html, json};
 
+/// Writes a run into a folder.
+type RunWriterFn = fn(&Path);
+
 fn main() {
     let mut words = std::env::args().skip(1);
     let folder = PathBuf::from(words.next().expect("usage: report_pages FOLDER [KIND]..."));
     let wanted: Vec<String> = words.collect();
-    let kinds: [(&str, fn(&Path)); 7] = [
+    let kinds: [(&str, RunWriterFn); 7] = [
         ("two-agents", runs::two_agents),
         ("one", runs::one),
         ("interrupted", runs::interrupted),
@@ -69,10 +72,10 @@ fn report(folder: &Path, out: &Path, kind: &str) {
         json::write(&report, &mut BufWriter::new(text)).expect("a document");
     }
     println!(
-        "{kind}: {} trials, details of {}, {:.1} MB",
+        "{kind}: {} trials, details of {}, {} kB",
         summary.trials().count(),
         contents.detailed,
-        contents.bytes as f64 / 1e6
+        contents.bytes / 1000
     );
 }
 

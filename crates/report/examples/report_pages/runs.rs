@@ -69,7 +69,7 @@ pub(crate) fn two_agents(folder: &Path) {
     let names: Vec<String> = (0..30)
         .map(|number| format!("{}-{}", CASES[number % 10], number / 10 + 1))
         .collect();
-    let rule = |number: usize| (number % 3 == 0).then_some((4, 5));
+    let rule = |number: usize| number.is_multiple_of(3).then_some((4, 5));
     let cases = names.iter().enumerate();
     let cases = cases
         .map(|(number, name)| case(name, 5, rule(number)))
