@@ -41,12 +41,19 @@ impl Decider {
 
     /// Whether another trial of a case can change the answer.
     pub(crate) fn is_needed(&self, case: &str, agent: &str) -> bool {
+        let mut cells = self.summary.cells();
+        let cell = cells.find(|(known, cell)| known.case.id == case && cell.agent == agent);
+        let Some((case, cell)) = cell else {
+            return true;
+        };
+        // Any trial of a known failure may pass, which misses the gate.
+        if cell.known_failure.is_some() {
+            return true;
+        }
         if self.by_rate {
             return !self.is_decided;
         }
-        let mut cells = self.summary.cells();
-        let cell = cells.find(|(known, cell)| known.case.id == case && cell.agent == agent);
-        cell.is_none_or(|(case, cell)| cell.verdict(&case.case) == CaseVerdict::Open)
+        cell.verdict(&case.case) == CaseVerdict::Open
     }
 
     fn decide(&mut self) {
