@@ -9,6 +9,9 @@ mod gates;
 mod model;
 mod record;
 mod result;
+mod summary;
+mod tools;
+mod viewer;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,8 +37,11 @@ pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
     ConvertArgs, ConvertFormat, CoverageArgs, CsvTable, ExportArgs, FilterArgs, RegradeArgs,
-    ReportFormat, ResultCommand, RunsArgs, ShowArgs, SummaryArgs, ViewArgs, ViewFormat,
+    ReportArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat,
 };
+pub(crate) use self::summary::{SummaryArgs, SummaryFormat};
+pub(crate) use self::tools::{LintArgs, LintFormat, ToolsArgs, ToolsFormat};
+pub(crate) use self::viewer::ViewerArgs;
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -75,11 +81,13 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     List(ListArgs),
     Tools(ToolsArgs),
+    Lint(LintArgs),
     Call(CallArgs),
     Record(RecordArgs),
     Agents(AgentsArgs),
     #[command(subcommand)]
     Result(ResultCommand),
+    View(ViewerArgs),
     #[command(subcommand)]
     Evals(Box<EvalsCommand>),
     #[command(subcommand)]
@@ -107,7 +115,7 @@ fn span(text: &str) -> Result<Duration, String> {
   proctor validate --strict suites/*.yaml
   proctor validate -o json eval.yaml | jq '.problems[].message'")]
 pub(crate) struct ValidateArgs {
-    /// Eval, task or agent files, or MCP configs
+    /// Eval, task or agent files, MCP configs, or `proctor.yaml`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
@@ -128,12 +136,18 @@ pub(crate) struct ValidateArgs {
   proctor list eval.yaml
   proctor list eval.yaml -l suite=basic,suite=smoke -r '^create-'
   proctor list eval.yaml -n 5 --task-timeout 2m -o json
+  proctor list eval.yaml -n 10 --cost
 
 Exit codes: 0 listed, 2 usage or configuration error, 4 nothing selected.")]
 pub(crate) struct ListArgs {
     /// Eval file of the suite
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+
+    /// Also estimate model calls, tokens, cost and time, from earlier runs of the same cases in
+    /// `.proctor/runs`
+    #[arg(long)]
+    pub(crate) cost: bool,
 
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
@@ -205,23 +219,6 @@ impl PlanArgs {
             },
         }
     }
-}
-
-/// Show a server's version, capabilities, tools, resources and prompts.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor tools -- npx -y @modelcontextprotocol/server-everything
-  proctor tools --url http://localhost:8080/mcp
-  proctor tools --config mcp-config.yaml --server files -o json | jq '.tools[].name'
-
-Exit codes: 0 listed, 1 protocol problem with --strict, 2 usage error, 3 the server could not be
-reached or did not answer.")]
-pub(crate) struct ToolsArgs {
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
 }
 
 /// Call one tool of a server and show its result.
@@ -404,6 +401,8 @@ pub(crate) enum SchemaKind {
     Scripted,
     /// Evals files, for servers that ship evals
     Evals,
+    /// `proctor.yaml`, with the profiles of `proctor check`
+    Profiles,
 }
 
 /// Write a small example suite. Never overwrites a file.

@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod evals;
 pub(crate) mod init;
+pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod record;
@@ -17,10 +18,12 @@ mod session;
 pub(crate) mod show;
 mod shown;
 mod stops;
+mod survey;
 mod target;
 pub(crate) mod tools;
 pub(crate) mod validate;
 pub(crate) mod view;
+pub(crate) mod viewer;
 
 use std::time::Duration;
 
@@ -34,7 +37,7 @@ use proctor_run::engine::{Engine, EngineError, PreparedRun};
 use self::attended::InteractiveHost;
 use self::refused::RefusedRun;
 use self::stops::StopSignals;
-use crate::args::OutputFormat;
+use crate::args::{OutputFormat, ReportFormat};
 use crate::exit::{Exit, ReportedExit};
 use crate::snippet;
 use crate::threads;
@@ -57,9 +60,14 @@ fn engine() -> anyhow::Result<Engine> {
 /// Prepares a run until Ctrl-C. Fails with [`RefusedRun`] or [`ReportedExit`] if the run does not start.
 fn prepare_with(
     host: &InteractiveHost,
-    format: OutputFormat,
+    format: ReportFormat,
     preparing: impl Future<Output = Result<PreparedRun, EngineError>>,
 ) -> anyhow::Result<PreparedRun> {
+    until_stopped(preparing)?.map_err(|error| refused(host, format, error))
+}
+
+/// Prepares runs until Ctrl-C, which is the error.
+fn until_stopped<T>(preparing: impl Future<Output = T>) -> anyhow::Result<T> {
     let runtime = threads::one_worker()?;
     let prepared = runtime.block_on(async {
         let mut stops = StopSignals::listen().context("can't listen for signals")?;
@@ -70,15 +78,11 @@ fn prepare_with(
     });
     // Guards end the processes; the runtime waits for them while it shuts down.
     runtime.shutdown_timeout(Duration::from_secs(5));
-    match prepared? {
-        Some(Ok(prepared)) => Ok(prepared),
-        Some(Err(error)) => Err(refused(host, format, error)),
-        None => Err(ReportedExit(Exit::Interrupted).into()),
-    }
+    prepared?.ok_or_else(|| ReportedExit(Exit::Interrupted).into())
 }
 
 /// Shows why a run does not start.
-fn refused(host: &InteractiveHost, format: OutputFormat, error: EngineError) -> anyhow::Error {
+fn refused(host: &InteractiveHost, format: ReportFormat, error: EngineError) -> anyhow::Error {
     let mut message = host.redacted(&error.to_string());
     let mut problems = Vec::new();
     let mut is_documented = false;
@@ -97,7 +101,7 @@ fn refused(host: &InteractiveHost, format: OutputFormat, error: EngineError) -> 
             let found = found.iter().filter_map(|p| serde_json::to_value(p).ok());
             problems.extend(found);
         }
-        EngineError::NothingSelected(_) => is_documented = format == OutputFormat::Json,
+        EngineError::NothingSelected(_) => is_documented = format == ReportFormat::Json,
         EngineError::Usage(_)
         | EngineError::Unusable { .. }
         | EngineError::Missing(_)
@@ -109,6 +113,10 @@ fn refused(host: &InteractiveHost, format: OutputFormat, error: EngineError) -> 
         | EngineError::Unreachable(_)
         | EngineError::Record(_) => {}
     }
+    let format = match format {
+        ReportFormat::Json => OutputFormat::Json,
+        ReportFormat::Text | ReportFormat::Markdown => OutputFormat::Text,
+    };
     match host.refuse(error, Some(format)) {
         Ok(exit) => RefusedRun {
             exit,

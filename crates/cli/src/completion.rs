@@ -3,6 +3,7 @@
 //! Main functions: [`answer`], which a shell calls through a variable, and [`registration`], the script that tells
 //! the shell to do so.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -45,7 +46,7 @@ fn command() -> Command {
 
 fn with_names(command: Command) -> Command {
     let command = command.mut_args(|arg| match value_name(&arg).as_deref() {
-        Some("RUN") => arg.add(ArgValueCompleter::new(run_names)),
+        Some("RUN" | "BASE" | "NEW") => arg.add(ArgValueCompleter::new(run_names)),
         Some("TRIAL") => arg.add(ArgValueCompleter::new(trials)),
         Some(_) | None => arg,
     });
@@ -75,13 +76,13 @@ fn run_names(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The cases of the run that is typed already, or the numbers of a case's trials.
 fn trials(current: &OsStr) -> Vec<CompletionCandidate> {
-    let typed = current.to_string_lossy();
+    let typed = unquoted(&current.to_string_lossy());
     let words = words();
     let [run, before @ ..] = &words[..] else {
         return Vec::new();
     };
-    let mut names = names_of(run, before).unwrap_or_default();
-    names.retain(|name| name.starts_with(typed.as_ref()));
+    let mut names = names_of(run, &before.join(" ")).unwrap_or_default();
+    names.retain(|name| name.starts_with(&typed));
     names.dedup();
     names.into_iter().map(CompletionCandidate::new).collect()
 }
@@ -97,25 +98,30 @@ fn words() -> Vec<String> {
         .position(is_command)
         .map_or(words.len(), |at| at + 1);
     let words = words.drain(start..).filter(|word| !word.starts_with('-'));
-    words.collect()
+    words.map(|word| unquoted(&word)).collect()
 }
 
-fn names_of(run: &str, before: &[String]) -> Option<Vec<String>> {
+/// A word as the shell would pass it: bash and zsh tell words as they are typed, with quotes and backslashes.
+fn unquoted(word: &str) -> String {
+    let mut out = String::new();
+    let mut quote = None;
+    let mut chars = word.chars();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            ('\\', None | Some('"')) => out.extend(chars.next()),
+            ('\'' | '"', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            (c, _) => out.push(c),
+        }
+    }
+    out
+}
+
+/// What may follow the words after the run: a case, the number of a trial, or the rest of a name with spaces.
+fn names_of(run: &str, before: &str) -> Option<Vec<String>> {
     let folder = runs::resolve(Path::new(RUNS), Path::new(run)).ok()?;
     let run = RunReader::open(&folder).ok()?;
     let trials = trial_names::load(&run).ok()?;
-    if let [case] = before {
-        let chosen = trial_names::select(trials, case).ok()?;
-        return Some(
-            chosen
-                .iter()
-                .map(|trial| trial.repeat.to_string())
-                .collect(),
-        );
-    }
-    if !before.is_empty() {
-        return None;
-    }
     let mut names: Vec<String> = trials.iter().map(|trial| trial.case.clone()).collect();
     let several = trials.iter().any(|trial| trial.agent != trials[0].agent);
     if several {
@@ -126,5 +132,31 @@ fn names_of(run: &str, before: &[String]) -> Option<Vec<String>> {
         names.extend(agents.collect::<Vec<String>>());
     }
     names.sort();
-    Some(names)
+    if before.is_empty() {
+        return Some(names);
+    }
+    if !names.iter().any(|name| name == before) {
+        let rests = names.iter().filter_map(|name| name.strip_prefix(before));
+        let rests = rests.filter_map(|rest| rest.strip_prefix(' '));
+        return Some(rests.map(str::to_owned).collect());
+    }
+    let chosen = trial_names::select(trials, before).ok()?;
+    // Several agents have trials with the same number.
+    let numbers: BTreeSet<u32> = chosen.iter().map(|trial| trial.repeat).collect();
+    Some(numbers.iter().map(ToString::to_string).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unquoted;
+
+    #[test]
+    fn words_lose_their_quotes() {
+        let check = |typed: &str, expected: &str| assert_eq!(unquoted(typed), expected);
+        check("plain-1", "plain-1");
+        check(r"list\ a\ folder", "list a folder");
+        check("'list a folder'", "list a folder");
+        check(r#""it's \"x\"""#, "it's \"x\"");
+        check("'list a", "list a");
+    }
 }

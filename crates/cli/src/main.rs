@@ -71,6 +71,7 @@ fn run() -> std::process::ExitCode {
         Command::Validate(args) => commands::validate::run(&args),
         Command::List(args) => commands::list::run(&args),
         Command::Tools(args) => commands::tools::run(&args),
+        Command::Lint(args) => commands::lint::run(&args),
         Command::Call(args) => commands::call::run(&args),
         // It exits with the code of the server.
         Command::Record(args) => match commands::record::run(&args) {
@@ -78,6 +79,7 @@ fn run() -> std::process::ExitCode {
             Err(error) => Err(error),
         },
         Command::Result(command) => commands::result::run(&command),
+        Command::View(args) => commands::viewer::run(&args),
         Command::Agents(args) => commands::agents::run(&args),
         Command::Evals(command) => commands::evals::run(&command),
         Command::Model(ModelCommand::Serve(args)) => commands::model::serve(&args),

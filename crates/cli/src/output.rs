@@ -37,28 +37,44 @@ pub(crate) fn report(text: &str) -> anyhow::Result<()> {
 
 /// The text with plain characters for signs of our own, if the locale has no UTF-8.
 pub(crate) fn drawable(text: &str) -> Cow<'_, str> {
-    let set = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).unwrap_or_default());
-    plain(text, set.iter().find(|value| !value.is_empty()))
+    if text.is_ascii() || is_utf8() {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(plain(text))
+    }
 }
 
-/// Replaces signs unless the locale has UTF-8. Without a locale, logs and terminals show them.
-fn plain<'a>(text: &'a str, locale: Option<&String>) -> Cow<'a, str> {
-    let locale = locale.map_or_else(|| "utf-8".to_owned(), |locale| locale.to_lowercase());
-    if text.is_ascii() || locale.contains("utf-8") || locale.contains("utf8") {
-        return Cow::Borrowed(text);
-    }
+/// Whether the locale has UTF-8: the first of its variables that is set decides. Without any, logs and terminals
+/// show it.
+pub(crate) fn is_utf8() -> bool {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    has_utf8(&names.map(|name| std::env::var(name).unwrap_or_default()))
+}
+
+fn has_utf8(variables: &[String; 3]) -> bool {
+    let mut set = variables.iter().filter(|value| !value.is_empty());
+    set.next().is_none_or(|locale| {
+        let locale = locale.to_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// The text with plain characters for signs of our own.
+fn plain(text: &str) -> String {
     let mut out = text.to_owned();
     for (sign, plain) in [
         ("…", "..."),
         ("→", "->"),
         ("×", "x"),
         ("–", "-"),
+        ("−", "-"),
+        ("·", "-"),
         ("≥", ">="),
         ("µ", "u"),
     ] {
         out = out.replace(sign, plain);
     }
-    Cow::Owned(out)
+    out
 }
 
 /// Writes a result as one JSON document to stdout.
@@ -72,6 +88,14 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
 pub(crate) fn inert_json(json: &str) -> String {
     // In JSON, two number signs are always part of a string.
     json.replace("##[", "#\\u0023[")
+}
+
+/// Writes commands to the CI service to stdout, as the result that the user asked for.
+pub(crate) fn ci_result(text: &str) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
 }
 
 /// Writes commands to the CI service that runs this process.
@@ -190,15 +214,20 @@ mod tests {
 
     #[test]
     fn without_utf8_signs_are_plain() {
-        let check = |locale: &str, expected: &str| {
-            let locale = Some(locale.to_owned()).filter(|locale| !locale.is_empty());
-            assert_eq!(plain("a → b… 2×", locale.as_ref()), expected, "{locale:?}");
+        assert_eq!(plain("a → b… 2× −1 · c"), "a -> b... 2x -1 - c");
+    }
+
+    #[test]
+    fn the_first_variable_of_the_locale_decides() {
+        let check = |variables: [&str; 3], expected| {
+            let set = variables.map(str::to_owned);
+            assert_eq!(has_utf8(&set), expected, "{variables:?}");
         };
-        check("", "a → b… 2×");
-        check("en_US.UTF-8", "a → b… 2×");
-        check("C.utf8", "a → b… 2×");
-        check("C", "a -> b... 2x");
-        check("de_DE.ISO-8859-1", "a -> b... 2x");
+        check(["C", "", "en_US.UTF-8"], false);
+        check(["", "C.utf8", "C"], true);
+        check(["", "", "POSIX"], false);
+        check(["", "", "de_DE.ISO-8859-1"], false);
+        check(["", "", ""], true);
     }
 
     #[test]

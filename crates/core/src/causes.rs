@@ -55,6 +55,10 @@ impl Cause<'_> {
     }
 }
 
+/// The maximum number of lines of an output in the reason of a cause. The last line alone is often only the
+/// exit of a program, and the one before it says why.
+const QUOTED: usize = 2;
+
 /// What must be equal in all trials of a cause.
 type CauseKey<'a> = (Outcome, Option<Blame>, Option<&'a str>, String);
 
@@ -116,7 +120,7 @@ impl SharedReason {
     }
 
     fn line(&self) -> String {
-        line(&shown(&self.pieces, |index| {
+        one_line(&shown(&self.pieces, |index| {
             self.different.contains(&index)
         }))
     }
@@ -157,12 +161,14 @@ fn reason_of(result: &TrialResult) -> (Option<&str>, &str) {
     (None, reason.unwrap_or("no reason is recorded"))
 }
 
-/// A reason as one line: its first line, and the last line of the output that it quotes.
-fn line(reason: &str) -> String {
+/// A reason as one line: its first line, and the last lines of the output that it quotes.
+pub fn one_line(reason: &str) -> String {
     let mut lines = reason.lines().map(str::trim).filter(|l| !l.is_empty());
     let first = lines.next().unwrap_or_default();
-    match lines.next_back() {
-        Some(last) => format!("{}: {last}", first.trim_end_matches(':')),
-        None => first.to_owned(),
+    let quoted: Vec<&str> = lines.collect();
+    let last = quoted[quoted.len().saturating_sub(QUOTED)..].join(" / ");
+    match last.as_str() {
+        "" => first.to_owned(),
+        last => format!("{}: {last}", first.trim_end_matches(':')),
     }
 }

@@ -39,6 +39,8 @@ pub enum ComparisonAnswer {
 /// Why a comparison is inconclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InconclusiveCause {
+    /// A run was stopped when its gate was decided, so its trials are not a fair sample.
+    Curtailed { run: String },
     /// A record was changed after its trials ended.
     ChangedRecord { run: String, trials: Vec<String> },
     /// No case has the same id and content in both runs, with an agent of both.
@@ -87,7 +89,8 @@ impl Comparison {
         let mut pairing = Pairing::of(base, new);
         let (strata, cells) = strata(&pairing, OpenTrials::LeftOut);
         let (mut test, mut difference) = (None, None);
-        if !strata.is_empty() {
+        let is_sample = !base.curtailed && !new.curtailed;
+        if !strata.is_empty() && is_sample {
             let found = RegressionTest::of(&strata);
             for (cell, case) in cells.iter().zip(&found.cases) {
                 pairing.cells[*cell].test = *case;
@@ -113,6 +116,18 @@ impl Comparison {
             ComparisonAnswer::NoRegressionShown => 0,
             ComparisonAnswer::Regression => 1,
             ComparisonAnswer::Inconclusive { .. } => 3,
+        }
+    }
+
+    /// The p-value of a regression, with which several suites are corrected. Trials without a verdict count
+    /// as the best for the new run; 1 if the answer is not a regression.
+    pub fn regression_p(&self) -> f64 {
+        match self.answer {
+            ComparisonAnswer::Regression => {
+                let (strata, _) = strata(&self.pairing, OpenTrials::BestForNew);
+                RegressionTest::of(&strata).overall_p()
+            }
+            ComparisonAnswer::NoRegressionShown | ComparisonAnswer::Inconclusive { .. } => 1.0,
         }
     }
 
@@ -190,6 +205,10 @@ fn answer(
             trials: run.changed_trials.clone(),
         };
         return inconclusive(cause, None);
+    }
+    if let Some(run) = runs.iter().find(|run| run.curtailed) {
+        let run = run.run.clone();
+        return inconclusive(InconclusiveCause::Curtailed { run }, None);
     }
     if pairing.cells.is_empty() {
         return inconclusive(InconclusiveCause::NothingPaired, None);

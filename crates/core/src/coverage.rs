@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::contract::tool_tokens;
 use crate::event::{ServerSeen, Surface};
 use crate::excerpt::excerpt;
 use crate::fold::{FoldOptions, FoldedTrial, fold_trial};
@@ -25,9 +26,6 @@ use crate::transcript::{CallKind, CallRequest};
 
 pub use self::schema::{ArgumentCoverage, ValueCoverage};
 use self::tally::CallTally;
-
-/// The number of bytes that count as one token in the weight of a schema.
-pub const BYTES_PER_TOKEN: u64 = 4;
 
 /// What a run used of its servers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -295,16 +293,6 @@ struct OfferedTool {
     description: Value,
     #[serde(default)]
     input_schema: Value,
-}
-
-/// The estimated tokens of a tool in a model request.
-pub(crate) fn tool_tokens(name: &str, description: &Value, schema: &Value) -> u64 {
-    let described = serde_json::json!({
-        "name": name,
-        "description": description,
-        "inputSchema": schema,
-    });
-    (described.to_string().len() as u64).div_ceil(BYTES_PER_TOKEN)
 }
 
 #[derive(Deserialize)]

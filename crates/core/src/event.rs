@@ -16,6 +16,7 @@ mod ends;
 mod gates;
 mod planned;
 mod selection;
+mod surface;
 mod unknown;
 mod work;
 
@@ -29,10 +30,11 @@ pub use self::context::SourceContext;
 pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};
 pub use self::planned::{
     CaseParts, CheckPlace, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits,
-    PlannedOptions, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, StepPart,
-    Surface,
+    PlannedOptions, PlannedProfile, PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval,
+    StepPart, Surface,
 };
 pub use self::selection::{SelectedCall, ToolName, ToolsSelected};
+pub use self::surface::{ChangeClass, SurfaceChange, SurfaceCompared};
 pub use self::unknown::UnknownEvent;
 pub use self::work::{
     CheckEvaluated, CheckId, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded,
@@ -81,6 +83,8 @@ pub enum EventKind {
     RunPlanned(RunPlanned),
     /// What a server reported before the first trial. In `run.jsonl`.
     ServerSeen(ServerSeen),
+    /// What changed about a server since its surface lock was written. In `run.jsonl`.
+    SurfaceCompared(SurfaceCompared),
     /// The agent got its task.
     Prompted {
         text: Body,
@@ -172,6 +176,7 @@ impl EventKind {
             | Self::Http(_)
             | Self::Finding(_)
             | Self::RunPlanned(_)
+            | Self::SurfaceCompared(_)
             | Self::ModelFailed(_)
             | Self::Replayed { .. }
             | Self::AgentStarted(_)
@@ -210,6 +215,10 @@ pub struct RunEnded {
     /// the run saw. Such a record decides nothing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub changed_trials: BTreeSet<String>,
+    /// The number of suites that ran together, if the regression that this run shows alone is none after
+    /// Holm's correction over them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_regression_over: Option<u32>,
 }
 
 /// The case, agent and number of a trial, which identify it.

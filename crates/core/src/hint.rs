@@ -11,7 +11,7 @@ pub fn nearest_hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// The known word that `word` was most probably meant to be.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<W: AsRef<str>>(word: &str, known: impl IntoIterator<Item = W>) -> Option<W> {
     // Longer words are not typing mistakes, and computing their distance is slow.
     if word.len() > 200 {
         return None;
@@ -20,9 +20,9 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     known
         .into_iter()
         .filter_map(|candidate| {
-            let known = candidate.to_lowercase();
+            let known = candidate.as_ref().to_lowercase();
             let distance = strsim::damerau_levenshtein(&lower, &known);
-            let near = distance <= (candidate.chars().count() / 3).max(1);
+            let near = distance <= (candidate.as_ref().chars().count() / 3).max(1);
             // An abbreviation is a better match than similar letters.
             let cut_off = lower.len() >= 3 && known.starts_with(&lower);
             let short = is_short_for(&lower, &known) || is_short_for(&known, &lower);

@@ -127,11 +127,13 @@ pub fn each(
     Ok(())
 }
 
-/// The entries of all attempts of a run, by file name, each folded from its file. The index is not used.
-pub fn folded(run: &RunReader) -> Result<Vec<IndexEntry>, RecordError> {
+/// Calls `take` with the entry of each attempt of a run, by file name, folded from its file. The index is not used.
+pub fn each_folded(run: &RunReader, mut take: impl FnMut(IndexEntry)) -> Result<(), RecordError> {
     let names = run.trial_names()?;
-    let files = names.iter().filter_map(|name| run.trial_file(name));
-    files.map(|file| entry_of(run, &file)).collect()
+    for file in names.iter().filter_map(|name| run.trial_file(name)) {
+        take(entry_of(run, &file)?);
+    }
+    Ok(())
 }
 
 /// Like [`load`], for trials that have ended. Does not change the index.
@@ -147,13 +149,15 @@ pub fn ended(run: &RunReader) -> Result<Vec<IndexEntry>, RecordError> {
     Ok(entries)
 }
 
-/// Every attempt of a run, by file name, with the trial that it belongs to; `None` if its file does not say.
+/// Calls `take` with every attempt of a run, by file name, and the trial that it belongs to; `None` if its file does not say.
 ///
 /// A file is opened only if the index has no entry of its length. Does not change the index.
-pub fn identities(run: &RunReader) -> Result<Vec<(TrialFile, Option<TrialStarted>)>, RecordError> {
+pub fn each_identity(
+    run: &RunReader,
+    mut take: impl FnMut(TrialFile, Option<TrialStarted>),
+) -> Result<(), RecordError> {
     let names = run.trial_names()?;
     let mut stored = StoredIndex::read(run, &names);
-    let mut found = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
         let Some(file) = run.trial_file(name) else {
             continue;
@@ -164,9 +168,9 @@ pub fn identities(run: &RunReader) -> Result<Vec<(TrialFile, Option<TrialStarted
             }
             Some(_) | None => first_event(run, &file)?,
         };
-        found.push((file, started));
+        take(file, started);
     }
-    Ok(found)
+    Ok(())
 }
 
 fn first_event(run: &RunReader, file: &TrialFile) -> Result<Option<TrialStarted>, RecordError> {

@@ -7,7 +7,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io::Read;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,15 @@ use crate::fold::ModelActivity;
 use crate::gate::Gate;
 use crate::model::Usage;
 use crate::pass_rule::CaseVerdict;
-use crate::record::{RecordError, RunReader, SUMMARY};
+use crate::record::{RecordError, RunReader, SUMMARY, open_file};
 use crate::statistics::Rate;
 use crate::summary::{AgentSummary, CaseSummary, Counts, Summary};
 
 /// The version of the file that this program reads and writes.
 pub const OVERVIEW_VERSION: u32 = 1;
+
+/// The longest file that is read: far more than 100,000 cases need.
+const LONGEST: u64 = 64 * 1024 * 1024;
 
 /// How many digits of a case's hash are kept.
 const HASH: usize = 16;
@@ -136,7 +139,9 @@ impl Overview {
     }
 
     fn stored(run: &RunReader) -> Option<Self> {
-        let text = fs::read(run.folder().join(SUMMARY)).ok()?;
+        let mut text = Vec::new();
+        let file = open_file(&run.folder().join(SUMMARY)).ok()?;
+        file.take(LONGEST).read_to_end(&mut text).ok()?;
         let stored: Self = serde_json::from_slice(&text).ok()?;
         let fits = stored.version == OVERVIEW_VERSION
             && stored.started == *run.started()
@@ -171,7 +176,7 @@ impl Overview {
                 Gate::Open { .. } => Answer::Inconclusive,
             },
             trials: summary.counts(),
-            rate: summary.rate(None).as_ref().map(rate),
+            rate: summary.rate(None).as_ref().map(RateOverview::of),
             agents: agents.collect(),
             servers: servers.collect(),
             findings: findings.collect(),
@@ -182,26 +187,28 @@ impl Overview {
     }
 }
 
+impl RateOverview {
+    pub(crate) fn of(rate: &Rate) -> Self {
+        Self {
+            passed: rate.tally.passed,
+            counted: rate.tally.counted,
+            mean: rate.mean,
+            low95: rate.interval.low,
+            high95: rate.interval.high,
+        }
+    }
+}
+
 fn agent(model: Option<String>, found: &AgentSummary<'_>) -> AgentOverview {
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     AgentOverview {
         name: found.name.to_owned(),
         model,
         trials: found.counts,
-        rate: found.rate.as_ref().map(rate),
+        rate: found.rate.as_ref().map(RateOverview::of),
         tokens: found.usage,
         cost_usd: found.cost_usd,
         median: found.median.map(micros),
-    }
-}
-
-fn rate(rate: &Rate) -> RateOverview {
-    RateOverview {
-        passed: rate.tally.passed,
-        counted: rate.tally.counted,
-        mean: rate.mean,
-        low95: rate.interval.low,
-        high95: rate.interval.high,
     }
 }
 

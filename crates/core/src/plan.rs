@@ -50,6 +50,11 @@ impl LabelSelector {
         Ok(selector)
     }
 
+    /// Whether it selects every case.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether labels match. An absent label does not match.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0

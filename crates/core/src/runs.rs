@@ -133,6 +133,31 @@ pub fn list(runs: &Path) -> Result<Vec<RunEntry>, RunNameError> {
     Ok(found)
 }
 
+/// The folder below a folder of runs that has exactly this name. The name is compared, and never part of a path.
+pub fn named(runs: &Path, name: &str) -> Result<Option<PathBuf>, RunNameError> {
+    let failed = |source| RunNameError::Io {
+        runs: runs.to_owned(),
+        source,
+    };
+    for entry in fs::read_dir(runs).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_string_lossy() == name && entry.path().is_dir() {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a folder holds runs, and is not a run itself.
+pub fn is_store(folder: &Path) -> bool {
+    let is_run = |folder: &Path| folder.join(crate::record::RUN).is_file();
+    if is_run(folder) {
+        return false;
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| is_run(&entry.path()))
+}
+
 /// When the run started, as text that sorts: all times are UTC.
 fn started(entry: &RunEntry) -> Option<&str> {
     let run = entry.run.as_ref().ok()?;

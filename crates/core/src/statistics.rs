@@ -31,4 +31,6 @@ pub use self::power::{
 pub use self::quantile::quantile;
 pub use self::rate::{PassCount, Rate};
 pub use self::regression::{ALPHA, CaseTest, RegressionTest};
-pub use self::sequential::{Decision, Sprt, confidence_sequence, curtailed};
+pub use self::sequential::{
+    AnytimeAnswer, Decision, Sprt, confidence_sequence, curtailed, decide_rate,
+};

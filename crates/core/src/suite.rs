@@ -15,7 +15,9 @@ use serde_json::Value;
 
 use self::template::Template;
 use crate::check::Check;
+use crate::contract::SurfaceContract;
 use crate::event::{CheckPlace, PlannedGates, TaskSetConfig};
+use crate::lint::SwitchedOffRule;
 
 pub mod agent;
 pub mod agent_environment;
@@ -24,6 +26,7 @@ pub mod assertion_file;
 mod digest;
 pub mod eval_file;
 pub(crate) mod files;
+pub mod find;
 pub mod gates_file;
 pub mod go_template;
 mod limits;
@@ -40,6 +43,7 @@ pub mod selection_file;
 pub mod server;
 pub mod step;
 pub mod step_file;
+pub mod surface_file;
 pub mod task_file;
 pub mod template;
 mod variables;
@@ -77,6 +81,10 @@ pub struct Suite {
     pub isolation: Isolation,
     /// The conditions for success, unless the command line sets them.
     pub gates: PlannedGates,
+    /// What may change about the servers.
+    pub surface: Option<SurfaceContract>,
+    /// The lint rules that are switched off.
+    pub lint_off: Vec<SwitchedOffRule>,
     /// The cases to evaluate, in order.
     pub cases: Vec<Case>,
     /// The task sets as the eval file has them.

@@ -4,6 +4,7 @@
 //! and holds no transcripts: its size depends only on the number of trials.
 
 mod agents;
+mod assertions;
 mod part;
 #[cfg(test)]
 mod tests;
@@ -16,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::SkippedEval;
 use crate::event::{
-    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedGates, PlannedWarning,
-    RunConfig, RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, WireKind,
+    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedGates, PlannedProfile,
+    PlannedWarning, RunConfig, RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, WireKind,
 };
 use crate::fold::ModelActivity;
 use crate::index::{self, Attempt, IndexEntry, IndexScrutiny};
@@ -26,6 +27,7 @@ use crate::record::{RecordError, RunReader};
 use crate::statistics::{PassCount, Rate};
 
 pub use self::agents::AgentSummary;
+pub use self::assertions::{AssertionCount, AssertionCounter};
 pub use self::part::TrialFilter;
 pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
 pub use crate::index::{FindingCounts, FoundKind};
@@ -72,6 +74,10 @@ pub struct PlanSummary {
     pub replay: Option<String>,
     /// The gates that the run was started with.
     pub gates: Option<Box<PlannedGates>>,
+    /// Whether trials that could not change the answer of the gate were not started.
+    pub stop_when_decided: bool,
+    /// The profile that set flags.
+    pub profile: Option<Box<PlannedProfile>>,
     /// The configuration of the run, if its record has it.
     pub config: Option<RunConfig>,
     pub warnings: Vec<PlannedWarning>,
@@ -243,7 +249,36 @@ impl Summary {
         results.filter(unclear).count()
     }
 
-    /// The pass rate of one agent or of all; `None` if no trial counts.
+    /// Whether trials were not started because the answer of the gate was decided without them. Then the
+    /// trials that ran are not a fair sample, and their share is not a rate.
+    pub fn is_curtailed(&self) -> bool {
+        let is_missing = |trial: &TrialSummary| trial.result.is_none();
+        self.plan.stop_when_decided && self.trials().any(|(_, _, trial)| is_missing(trial))
+    }
+
+    /// How many trials of each complete round passed and did not pass. A round is the trials with the same
+    /// number of all cases and agents; it is complete if all of them have a verdict.
+    pub fn rounds(&self) -> Vec<(u32, u32)> {
+        let fewest = self.cells().map(|(_, cell)| cell.trials.len()).min();
+        let round = |index: usize| {
+            let trials = self.cells().map(|(_, cell)| cell.trials[index].outcome());
+            let counts = TrialCounts::of(trials);
+            (counts.open == 0).then_some((counts.passed, counts.not_passed))
+        };
+        (0..fewest.unwrap_or(0)).map_while(round).collect()
+    }
+
+    /// Notes the outcome of a trial that just ended. Everything else about it stays unknown.
+    pub fn note(&mut self, case: &str, agent: &str, repeat: u32, outcome: Outcome) {
+        let cell = self.cases.iter_mut().find(|known| known.case.id == case);
+        let cell = cell.and_then(|case| case.agents.iter_mut().find(|cell| cell.agent == agent));
+        let mut trials = cell.into_iter().flat_map(|cell| &mut cell.trials);
+        if let Some(trial) = trials.find(|trial| trial.repeat == repeat) {
+            trial.result = Some(TrialResult::ended(outcome));
+        }
+    }
+
+    /// The pass rate of one agent or of all; `None` if no trial counts, or if the run was curtailed.
     pub fn rate(&self, agent: Option<&str>) -> Option<Rate> {
         self.rate_of(agent, |_| true)
     }
@@ -254,6 +289,9 @@ impl Summary {
         agent: Option<&str>,
         counts: impl Fn(&PlannedCase) -> bool,
     ) -> Option<Rate> {
+        if self.is_curtailed() {
+            return None;
+        }
         let tallies: Vec<PassCount> = self
             .cases
             .iter()
@@ -407,6 +445,8 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         shared_servers: plan.shared_servers,
         replay: plan.asked.replay,
         gates: plan.asked.gates,
+        stop_when_decided: plan.asked.stop_when_decided,
+        profile: plan.asked.profile,
         config: plan.config.map(|config| *config),
         warnings: plan.warnings,
         kind: plan.kind,

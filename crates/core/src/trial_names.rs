@@ -1,14 +1,15 @@
 //! The trials of a run by the names that reports print: `case`, `case 4`, `agent/case 4`.
 //!
-//! Main functions: [`load`] and [`select`]. Names come from the index, so no trial is opened for its name.
+//! Main functions: [`load`], [`containing`] and [`find`]. Names come from the index, so no trial is opened for its name.
 
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::event::{EventKind, PlannedCase, TrialStarted};
+use crate::event::{CheckPlace, EventKind, PlannedCase, TrialStarted};
 use crate::hint::nearest;
 use crate::index;
 use crate::record::{RecordError, RunReader, TrialFile};
@@ -25,13 +26,18 @@ pub struct NamedTrial {
     pub repeat: u32,
     /// The number of trials that were planned for the case and the agent.
     pub runs: u32,
+    /// Where the checks of the case are written. All trials of a case share the list.
+    pub places: Arc<[CheckPlace]>,
 }
+
+/// A planned case, and where its checks are written.
+type CasePlan = (PlannedCase, Arc<[CheckPlace]>);
 
 impl NamedTrial {
     fn new(
         file: TrialFile,
         started: Option<TrialStarted>,
-        plan: &HashMap<String, PlannedCase>,
+        plan: &HashMap<String, CasePlan>,
     ) -> Self {
         let Some(started) = started else {
             return Self {
@@ -41,38 +47,68 @@ impl NamedTrial {
                 agent: None,
                 repeat: 1,
                 runs: 1,
+                places: Arc::default(),
             };
         };
         let planned = plan.get(&started.case);
         Self {
             file,
-            case: planned.map_or(&started.case, |case| &case.name).clone(),
+            case: planned
+                .map_or(&started.case, |(case, _)| &case.name)
+                .clone(),
             case_id: started.case,
             agent: started.agent,
             repeat: started.repeat,
-            runs: planned.map_or(1, |case| case.runs),
+            runs: planned.map_or(1, |(case, _)| case.runs),
+            places: planned
+                .map(|(_, places)| Arc::clone(places))
+                .unwrap_or_default(),
         }
     }
 
     /// The names that mean this trial alone, or all trials of its case.
-    fn labels(&self) -> Vec<String> {
-        let mut cases = Vec::new();
-        // Reports show `llm-agent (openai:gpt-5)`; the part before the model is enough.
-        let agent = self.agent.as_deref().unwrap_or_default();
-        let short = agent.split(" (").next().unwrap_or(agent);
-        for case in [&self.case, &self.case_id] {
-            cases.extend([
+    fn labels(&self) -> impl Iterator<Item = String> {
+        let (agent, short) = self.agent_names();
+        let cases = [&self.case, &self.case_id].map(|case| {
+            [
                 case.clone(),
                 format!("{agent}/{case}"),
                 format!("{short}/{case}"),
-            ]);
-        }
+            ]
+        });
+        let cases = cases.concat();
         let numbered: Vec<String> = cases
             .iter()
             .map(|case| format!("{case} {}", self.repeat))
             .collect();
-        cases.extend(numbered);
-        cases
+        cases.into_iter().chain(numbered)
+    }
+
+    /// Whether the text is one of its labels.
+    fn is_named(&self, text: &str) -> bool {
+        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let numbered = text.rsplit_once(' ').filter(|(_, end)| number(end));
+        let repeat =
+            |(case, end): (&str, &str)| end == self.repeat.to_string() && self.is_case(case);
+        self.is_case(text) || numbered.is_some_and(repeat)
+    }
+
+    /// Whether the text names all trials of its case.
+    fn is_case(&self, text: &str) -> bool {
+        let (agent, short) = self.agent_names();
+        [&self.case, &self.case_id].iter().any(|case| {
+            let before = text.strip_suffix(case.as_str());
+            before.is_some_and(|before| match before.strip_suffix('/') {
+                Some(named) => named == agent || named == short,
+                None => before.is_empty(),
+            })
+        })
+    }
+
+    /// The agent with and without its model: reports show `llm-agent (openai:gpt-5)`, and the part before the model is enough.
+    fn agent_names(&self) -> (&str, &str) {
+        let agent = self.agent.as_deref().unwrap_or_default();
+        (agent, agent.split(" (").next().unwrap_or(agent))
     }
 
     /// Whether the text is in the name of the trial's file or case.
@@ -83,51 +119,106 @@ impl NamedTrial {
 
 /// All trials of a run, in natural order: `case 2` comes before `case 10`.
 pub fn load(run: &RunReader) -> Result<Vec<NamedTrial>, RecordError> {
+    containing(run, "")
+}
+
+/// The trials of a run with a text in the name of their file or case, in natural order. Only those are in memory.
+pub fn containing(run: &RunReader, text: &str) -> Result<Vec<NamedTrial>, RecordError> {
+    let mut trials = Vec::new();
+    each(run, |trial| {
+        trials.extend(Some(trial).filter(|trial| trial.contains(text)))
+    })?;
+    sort(&mut trials);
+    Ok(trials)
+}
+
+/// The trials of a run that a text names: by a whole name, or else by part of one. Only those are in memory.
+pub fn find(
+    run: &RunReader,
+    text: &str,
+) -> Result<Result<Vec<NamedTrial>, TrialNameError>, RecordError> {
+    let mut selection = Selection::new(text);
+    each(run, |trial| selection.add(trial))?;
+    let mut selected = selection.finish();
+    if selected.is_empty() {
+        return Ok(Err(TrialNameError::new(&load(run)?, text)));
+    }
+    sort(&mut selected);
+    Ok(Ok(selected))
+}
+
+/// Like [`find`], from trials in memory.
+pub fn select(trials: Vec<NamedTrial>, text: &str) -> Result<Vec<NamedTrial>, TrialNameError> {
+    if !trials
+        .iter()
+        .any(|trial| trial.is_named(text) || trial.contains(text))
+    {
+        return Err(TrialNameError::new(&trials, text));
+    }
+    let mut selection = Selection::new(text);
+    trials.into_iter().for_each(|trial| selection.add(trial));
+    Ok(selection.finish())
+}
+
+/// The trials that a text names, as far as they are known.
+struct Selection<'a> {
+    text: &'a str,
+    /// The trials that have the text as a name.
+    named: Vec<NamedTrial>,
+    /// The trials with the text in their name, as long as none is named.
+    containing: Vec<NamedTrial>,
+}
+
+impl<'a> Selection<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            named: Vec::new(),
+            containing: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, trial: NamedTrial) {
+        if trial.is_named(self.text) {
+            self.containing.clear();
+            self.named.push(trial);
+        } else if self.named.is_empty() && trial.contains(self.text) {
+            self.containing.push(trial);
+        }
+    }
+
+    fn finish(self) -> Vec<NamedTrial> {
+        if self.named.is_empty() {
+            self.containing
+        } else {
+            self.named
+        }
+    }
+}
+
+/// Calls `take` with each trial of a run, by file name.
+fn each(run: &RunReader, mut take: impl FnMut(NamedTrial)) -> Result<(), RecordError> {
     let mut plan = HashMap::new();
     for event in run.events()? {
         if let EventKind::RunPlanned(planned) = event?.event {
-            plan.extend(
-                planned
-                    .cases
-                    .into_iter()
-                    .map(|case| (case.id.clone(), case)),
-            );
+            plan.extend(planned.cases.into_iter().map(|case| {
+                let places = Arc::from(case.places.clone());
+                (case.id.clone(), (case, places))
+            }));
         }
     }
-    let mut trials = Vec::new();
-    for (file, started) in index::identities(run)? {
-        trials.push(NamedTrial::new(file, started, &plan));
-    }
+    index::each_identity(run, |file, started| {
+        take(NamedTrial::new(file, started, &plan));
+    })
+}
+
+fn sort(trials: &mut [NamedTrial]) {
     trials.sort_by(|a, b| {
         natural(&a.case, &b.case)
             .then_with(|| a.case_id.cmp(&b.case_id))
             .then_with(|| a.agent.cmp(&b.agent))
             .then_with(|| (a.repeat, a.file.attempt).cmp(&(b.repeat, b.file.attempt)))
     });
-    Ok(trials)
-}
-
-/// The trials that a text names: by a whole name, or else by part of one.
-pub fn select(trials: Vec<NamedTrial>, text: &str) -> Result<Vec<NamedTrial>, TrialNameError> {
-    let is_named = |trial: &NamedTrial| trial.labels().iter().any(|label| label == text);
-    let is_whole = trials.iter().any(is_named);
-    let mut labels: Vec<String> = trials.iter().flat_map(NamedTrial::labels).collect();
-    let is_meant = |trial: &NamedTrial| {
-        if is_whole {
-            is_named(trial)
-        } else {
-            trial.contains(text)
-        }
-    };
-    let selected: Vec<NamedTrial> = trials.into_iter().filter(is_meant).collect();
-    if !selected.is_empty() {
-        return Ok(selected);
-    }
-    labels.dedup();
-    Err(TrialNameError {
-        text: text.to_owned(),
-        nearest: nearest(text, labels.iter().map(String::as_str)).map(str::to_owned),
-    })
 }
 
 /// No trial of the run has the name.
@@ -137,6 +228,15 @@ pub struct TrialNameError {
     pub text: String,
     /// The most similar name.
     pub nearest: Option<String>,
+}
+
+impl TrialNameError {
+    fn new(trials: &[NamedTrial], text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            nearest: nearest(text, trials.iter().flat_map(NamedTrial::labels)),
+        }
+    }
 }
 
 /// Compares texts with their numbers taken as numbers.

@@ -1,10 +1,18 @@
 //! Suites for tests: a folder with an eval file, tasks, a scripted model, and a server.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
 use crate::session::Session;
+
+/// The rules of a model that calls `echo` if the prompt contains `good`.
+pub const ECHO_IF_GOOD: &str = r"
+  - when: {prompt: good, results: 0}
+    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
+  - reply: {text: done}
+";
 
 /// A suite in its own folder. JSON is valid YAML, so texts with many quotes are written as JSON.
 pub struct SuiteFixture {
@@ -20,6 +28,17 @@ impl SuiteFixture {
             rules,
             &json!({"fixture": {"command": command, "args": server}}),
         )
+    }
+
+    /// Creates a suite whose check requires a call of `echo`. The agent makes it in cases with `good` in their
+    /// names, so the case `good` passes and the case `bad` fails.
+    pub fn good_and_bad() -> Self {
+        let suite = Self::new(ECHO_IF_GOOD, &[]);
+        let used = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+        suite.eval(&json!({}), &json!({"assertions": used}));
+        suite.task("good", &json!({}));
+        suite.task("bad", &json!({}));
+        suite
     }
 
     /// Creates a suite on the servers of an MCP config.
@@ -74,6 +93,15 @@ impl SuiteFixture {
 
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Runs the program in the folder of the suite.
+    pub fn proctor(&self, words: &[&str]) -> Output {
+        Command::new(crate::proctor())
+            .args(words)
+            .current_dir(self.folder())
+            .output()
+            .expect("proctor can be run")
     }
 
     /// Returns a session of `proctor check` on the suite, with these arguments.

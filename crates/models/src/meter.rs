@@ -90,6 +90,10 @@ impl Meter {
         self
     }
 
+    pub fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
     /// The retry policy for models.
     pub fn patience(&self) -> RetryPolicy {
         self.patience

@@ -103,7 +103,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The data of a command. Line breaks are part of it, `%` is its escape.
-fn data(text: &str) -> String {
+pub(crate) fn data(text: &str) -> String {
     let lines: Vec<String> = text
         .lines()
         .map(|line| printable(line).replace('%', "%25"))
@@ -113,7 +113,7 @@ fn data(text: &str) -> String {
 }
 
 /// A property of a command, which ends at a comma or a colon.
-fn property(text: &str) -> String {
+pub(crate) fn property(text: &str) -> String {
     let text = printable(text).replace('%', "%25");
     let text = text.replace(':', "%3A").replace(',', "%2C");
     text.replace("##[", "##\\[")

@@ -22,7 +22,7 @@ use crate::words;
 const NAMED: usize = 20;
 
 /// A last column that is narrower than this stands below its row.
-const NARROW: usize = 24;
+const NARROW: usize = 16;
 
 /// The columns after the name, with their widths.
 const COLUMNS: [(&str, usize); 5] = [

@@ -17,8 +17,8 @@ use proctor_core::summary::{TrialResult, UnmetCheck};
 use proctor_core::transcript::Call;
 use proctor_core::verdict::Verdict;
 
-pub(crate) use self::calls::{answer, describe};
-use self::calls::{is_error, made, request};
+use self::calls::made;
+pub(crate) use self::calls::{answer, describe, is_error, request};
 
 /// The maximum number of checks, and of calls, notes and lines of output for each.
 const SHOWN: usize = 5;
@@ -62,9 +62,9 @@ pub(crate) fn lines(
         .collect();
     let verdicts = open.iter().map(|check| &check.verdict);
     let mut verdicts = verdicts.chain(work.steps.iter().map(|step| &step.verdict));
-    if let Some(reason) = &result.reason
-        && !verdicts.any(|verdict| says(reason, verdict))
-    {
+    let reason = result.reason.as_deref();
+    let reason = reason.filter(|reason| !verdicts.any(|verdict| says(reason, verdict)));
+    if let Some(reason) = reason {
         out.wrapped(1, reason);
     }
     for check in open.iter().take(SHOWN) {
@@ -73,7 +73,7 @@ pub(crate) fn lines(
     out.more(1, open.len(), "check");
     out.steps(&open, &work.steps);
     if result.blame == Some(Blame::Server) {
-        out.stderr(folded);
+        out.stderr(folded, reason.unwrap_or_default());
     }
     if result.outcome != Outcome::Passed {
         out.errors(result, &open, folded);
@@ -234,14 +234,15 @@ impl EvidenceLines {
         }
     }
 
-    /// The last lines of stderr of the agent's servers.
-    fn stderr(&mut self, folded: &FoldedTrial) {
+    /// The last lines of stderr of the agent's servers, unless the reason above quotes them.
+    fn stderr(&mut self, folded: &FoldedTrial, reason: &str) {
         let mut shown = 0;
         for closed in &folded.work.closed {
             let opened = folded.work.connections.get(&closed.conn);
             let stderr = closed.stderr.as_deref().unwrap_or_default();
             let Some(opened) = opened.filter(|opened| {
-                matches!(opened.actor, Actor::Agent | Actor::Loop) && !stderr.trim().is_empty()
+                matches!(opened.actor, Actor::Agent | Actor::Loop)
+                    && !last_lines(stderr).iter().all(|line| reason.contains(line))
             }) else {
                 continue;
             };
@@ -264,11 +265,16 @@ impl EvidenceLines {
     }
 
     fn last_lines(&mut self, depth: usize, text: &str) {
-        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-        for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+        for line in last_lines(text) {
             self.cut(depth, &format!("| {line}"));
         }
     }
+}
+
+/// The last lines of an output that are shown.
+fn last_lines(text: &str) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(SHOWN)..].to_vec()
 }
 
 /// Whether a reason contains that of a verdict, so that it is not shown twice.

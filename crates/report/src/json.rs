@@ -204,6 +204,8 @@ fn ours(report: &Report<'_>) -> Value {
         "trials": counts(summary.counts()),
         "cases": cases(summary),
         "rate": summary.rate(None).as_ref().map(words::rate_document),
+        "curtailed": summary.is_curtailed(),
+        "profile": summary.plan.profile,
         "agents": agents(summary),
         "judge": summary.plan.judge,
         "servers": summary.servers.iter().map(seen).collect::<Vec<_>>(),

@@ -25,25 +25,47 @@ const WITH_EVIDENCE: usize = 1000;
 /// The maximum number of reasons for an unmet gate.
 const REASONS: usize = 5;
 
+/// The exit code for a run that can't be reported.
+const INCONCLUSIVE: u8 = 3;
+
 /// Writes the XML document.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
-    let summary = report.summary;
-    let run = run_error(report);
+    write_all(&title(report), &[*report], &[], out)
+}
+
+/// Writes one XML document about several runs, and about those that can't be reported.
+pub fn write_all(
+    name: &str,
+    reports: &[Report<'_>],
+    errors: &[String],
+    out: &mut dyn Write,
+) -> Result<(), ReportError> {
     let mut all = TestCounts::default();
-    for (index, _) in summary.plan.agents.iter().enumerate() {
-        all.add(TestCounts::of(summary, index));
+    for report in reports {
+        for (index, _) in report.summary.plan.agents.iter().enumerate() {
+            all.add(TestCounts::of(report.summary, index));
+        }
+        all.add(TestCounts::of_run(run_error(report).as_deref()));
     }
-    all.add(TestCounts::of_run(run.as_deref()));
+    for error in errors {
+        all.add(TestCounts::of_run(Some(error)));
+    }
+    let time = reports.iter().map(|report| report.summary.duration).sum();
     let mut xml = Xml::new(out)?;
-    let name = &title(report);
-    xml.open("testsuites", &all.totals(name, summary.duration))?;
+    xml.open("testsuites", &all.totals(name, time))?;
     let mut explained = 0;
-    for (index, agent) in summary.plan.agents.iter().enumerate() {
-        agent_suite(&mut xml, report, index, agent, &mut explained)?;
+    for report in reports {
+        let summary = report.summary;
+        for (index, agent) in summary.plan.agents.iter().enumerate() {
+            agent_suite(&mut xml, report, index, agent, &mut explained)?;
+        }
+        if let Some(reason) = run_error(report) {
+            let (title, class) = (title(report), &summary.plan.suite);
+            error_suite(&mut xml, &title, class, report.exit, &reason)?;
+        }
     }
-    if let Some(reason) = run {
-        let class = &summary.plan.suite;
-        error_suite(&mut xml, name, class, report.exit, &reason)?;
+    for error in errors {
+        error_suite(&mut xml, name, name, INCONCLUSIVE, error)?;
     }
     xml.close("testsuites")?;
     Ok(xml.end()?)

@@ -1,4 +1,4 @@
-//! Renders the report of a run: for a terminal, as JSON, as JUnit XML and as Markdown.
+//! Renders the report of a run: for a terminal, as HTML, as JSON, as JUnit XML and as Markdown.
 //!
 //! Its main type is [`Report`], the input of every renderer. Renderers read the folder of the run, one
 //! trial at a time.
@@ -10,20 +10,25 @@
 
 pub mod annotations;
 pub mod compare;
+pub mod contract;
 pub mod conversation;
 pub mod coverage;
 pub mod csv;
 pub mod evals;
 mod evidence;
+pub mod html;
 pub mod json;
 pub mod junit;
+pub mod lint;
 pub mod markdown;
 pub mod mcpchecker;
 pub mod otlp;
+pub mod page;
 pub mod regrade;
 mod selection;
 mod sentences;
 pub mod sheet;
+pub mod suites;
 pub mod summary;
 pub mod terminal;
 mod words;

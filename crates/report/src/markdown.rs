@@ -8,7 +8,6 @@ mod document;
 mod rows;
 mod selection;
 
-use proctor_core::duration;
 use proctor_core::event::{NotRunOutcome, PlannedAgent, ServerSeen};
 use proctor_core::gate::Gate;
 
@@ -40,6 +39,12 @@ pub fn render(report: &Report<'_>, limit: usize) -> String {
     document.add(findings(report));
     document.add(rows::met(report));
     document.into_text()
+}
+
+/// The report of a run that did not start, so that a comment is never empty.
+pub fn refused(name: &str, exit: u8, message: &str) -> String {
+    let (name, message) = (code(name), reason(message));
+    format!("### Proctor: {name} did not start\n\nExit code {exit}: {message}\n")
 }
 
 /// Whether the trials were selected by their outcome: then rates and verdicts of cases say nothing.
@@ -187,7 +192,7 @@ fn foot(report: &Report<'_>) -> String {
         facts.push(format!("cost {}", words::cost(judge.cost_usd)));
     }
     if report.part.is_none() {
-        facts.push(format!("time {}", duration::brief(summary.duration)));
+        facts.extend(words::time(summary.duration).map(|time| format!("time {time}")));
         facts.push(format!("exit code {}", report.exit));
     }
     let view = code(&format!("proctor result view {}", report.folder.display()));

@@ -165,6 +165,13 @@ pub fn totals(report: &RegradeReport<'_>, style: TerminalStyle) -> String {
         page.fact("Missing", &missing.join("; "));
     }
     page.fact("Gate", &gate(report));
+    let reasons = report.gate.reasons();
+    for reason in reasons.iter().take(LISTED) {
+        page.more(&printable(reason));
+    }
+    if reasons.len() > LISTED {
+        page.more(&format!("… and {} more", reasons.len() - LISTED));
+    }
     if let Some(path) = report.grades {
         page.fact("Grades", &printable(path));
     }
@@ -186,14 +193,10 @@ fn some(names: &[String]) -> String {
 
 fn gate(report: &RegradeReport<'_>) -> String {
     let (before, after) = (gate_word(report.before), gate_word(report.gate));
-    let change = if before == after {
+    if before == after {
         format!("{after}, as before")
     } else {
         format!("{before} → {after}")
-    };
-    match report.gate.reasons().first() {
-        None => change,
-        Some(reason) => format!("{change}: {}", printable(reason)),
     }
 }
 

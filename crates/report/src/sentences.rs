@@ -2,9 +2,10 @@
 //!
 //! Names in them are as recorded: the renderer escapes the sentence.
 
-use proctor_core::event::PlannedAgent;
+use proctor_core::causes::Cause;
+use proctor_core::event::{CheckPlace, PlannedAgent};
 use proctor_core::gate::{CaseVerdict, Gate};
-use proctor_core::summary::{AgentTrials, Summary};
+use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
 
 use crate::{Report, ReportPart, words};
 
@@ -26,6 +27,14 @@ pub(crate) fn trials_of(report: &Report<'_>) -> String {
 
 /// The pass rate: `6/11 trials passed (55%, 95% CI 28–79%)`.
 fn trials(summary: &Summary) -> String {
+    if summary.is_curtailed() {
+        let counts = summary.counts();
+        return format!(
+            "{} of {} trials passed, curtailed by `--stop-when-decided`: not a pass rate",
+            counts.passed,
+            counts.counted()
+        );
+    }
     match summary.rate(None) {
         Some(rate) => format!(
             "{}/{} trials passed ({})",
@@ -56,6 +65,9 @@ pub(crate) fn excluded(summary: &Summary) -> Option<String> {
         }
     }
     let apart = (!apart.is_empty()).then(|| apart.join(", "))?;
+    if summary.is_curtailed() {
+        return Some(apart);
+    }
     Some(format!("{apart}: excluded from the pass rate"))
 }
 
@@ -141,6 +153,13 @@ fn inconclusive(summary: &Summary) -> String {
     }
 }
 
+/// Whether the trials of a case that did not run could not change an answer (`--stop-when-decided`).
+pub(crate) fn is_decided(report: &Report<'_>, case: &CaseSummary, agent: &AgentTrials) -> bool {
+    let is_open = |gate: &Gate| matches!(gate, Gate::Open { .. });
+    let has_verdict = agent.verdict(&case.case) != CaseVerdict::Open;
+    report.summary.plan.stop_when_decided && (has_verdict || !is_open(report.gate))
+}
+
 /// Why the command has its exit code.
 pub(crate) fn exit_reason<'a>(report: &Report<'a>) -> &'a str {
     match (report.note, report.gate) {
@@ -156,6 +175,27 @@ pub(crate) fn passed(trials: &AgentTrials) -> String {
     let standing = trials.standing();
     let all = standing.passed + standing.not_passed + standing.open;
     format!("{}/{all}", standing.passed)
+}
+
+/// The check with the line where it is written, and the reason: `toolsUsed (eval.yaml:18): no call fits`.
+pub(crate) fn cause(cause: &Cause<'_>) -> String {
+    let Some(check) = cause.check else {
+        return cause.reason.clone();
+    };
+    let mut places = cause
+        .trials
+        .iter()
+        .map(|(case, ..)| case.case.place_of(check));
+    // Checks of several cases may be written at different lines.
+    let first = places.next().flatten();
+    let is_same = |place: Option<&CheckPlace>| {
+        let both = place.zip(first);
+        both.is_some_and(|(a, b)| (&a.path, a.line) == (&b.path, b.line))
+    };
+    match first.filter(|_| places.all(is_same)) {
+        Some(CheckPlace { path, line, .. }) => format!("{check} ({path}:{line}): {}", cause.reason),
+        None => cause.text(),
+    }
 }
 
 /// An agent with its model, which is named once: the name of an agent may contain it.

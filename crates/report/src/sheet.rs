@@ -98,6 +98,21 @@ impl Sheet {
         self.texts(LABEL, Some((label, Style::new().bold())), text);
     }
 
+    /// Adds a sentence that begins with an answer in a style. It is never cut: it must be read to its end.
+    pub(crate) fn answer(&mut self, sentence: &str, style: Style) {
+        let (word, _) = sentence.split_once(':').unwrap_or((sentence, ""));
+        for (index, line) in wrap_all(&printable(sentence), self.room(0))
+            .iter()
+            .enumerate()
+        {
+            let line = defused(line);
+            match line.strip_prefix(word).filter(|_| index == 0) {
+                Some(rest) => self.push(0, &format!("{}{rest}", self.painted(word, style))),
+                None => self.push(0, &line),
+            }
+        }
+    }
+
     /// Adds a label, and one word in a style.
     pub(crate) fn fact_in(&mut self, label: &str, word: &str, style: Style) {
         let gap = " ".repeat(LABEL - label.width());
@@ -111,6 +126,11 @@ impl Sheet {
         let gap = " ".repeat(LABEL - label.width());
         let label = self.painted(label, Style::new().bold());
         self.push(0, &format!("{label}{gap}{}", printable(command)));
+    }
+
+    /// Adds a label, and a text that wraps in the column of names.
+    pub(crate) fn entry(&mut self, (label, style): (&str, Style), text: &str) {
+        self.texts(ROW, Some((&format!("  {label}"), style)), text);
     }
 
     /// Adds a text below a fact.
@@ -209,11 +229,20 @@ pub(crate) fn width(text: &str) -> usize {
     printable(text).width()
 }
 
-/// Breaks a text between words, and in words that are too long.
+/// Breaks a text between words, and in words that are too long. Only the first lines of a long text are broken.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
+    broken(text, room, LINES)
+}
+
+/// The same for a text of any length.
+fn wrap_all(text: &str, room: usize) -> Vec<String> {
+    broken(text, room, usize::MAX)
+}
+
+fn broken(text: &str, room: usize, limit: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text.trim();
-    while !fits(rest, room) && lines.len() <= LINES {
+    while !fits(rest, room) && lines.len() <= limit {
         // At least one character, so that there is an end.
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let end = fitting(rest, room).max(first);
@@ -236,7 +265,8 @@ fn ascii(c: char) -> char {
     match c {
         c if c.is_ascii() => c,
         '…' => '~',
-        '–' | '·' => '-',
+        '–' | '−' | '·' => '-',
+        '→' | '≥' => '>',
         '×' => 'x',
         'µ' => 'u',
         _ => '?',

@@ -2,13 +2,12 @@
 //!
 //! Lines fit the width of the terminal, all text from outside is escaped, and no meaning depends on colour.
 
-mod agents;
+pub(crate) mod agents;
 pub(crate) mod lines;
 mod totals;
 
 use anstyle::{AnsiColor, Style};
 use proctor_core::causes::{self, TrialRef};
-use proctor_core::duration;
 use proctor_core::event::NotRunOutcome;
 use proctor_core::event::Outcome;
 use proctor_core::gate::CaseVerdict;
@@ -169,7 +168,7 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRef<'_>) -> Result<
         (None, Outcome::Failed | Outcome::Errored) => facts.push("cause unclear".to_owned()),
         (None, _) => {}
     }
-    facts.push(duration::brief(result.duration));
+    facts.extend(words::time(result.duration));
     let standing = agent.standing();
     if standing.passed > 0 && standing.not_passed > 0 {
         facts.push(format!("FLAKY {}", sentences::passed(agent)));
@@ -221,6 +220,11 @@ fn stopped(page: &mut Page, report: &Report<'_>) {
             let count = agent.trials.iter().filter(is_meant).count();
             let mut facts = Vec::from_iter(agent_fact(report, agent));
             facts.push(words::count(count as u64, "trial"));
+            if outcome.is_none() && sentences::is_decided(report, case, agent) {
+                facts.push("not needed: decided without".to_owned());
+                page.labelled("DECIDED", FAINT, &name(case), &facts.join(", "));
+                continue;
+            }
             page.labelled(label, DOUBTFUL, &name(case), &facts.join(", "));
         }
         rest(page, cells.len(), ERRORED);
@@ -254,7 +258,7 @@ fn passed(page: &mut Page, report: &Report<'_>) {
         for (case, agent) in &cells {
             let trials = &agent.trials;
             let results = trials.iter().filter_map(|trial| trial.result.as_ref());
-            let time = duration::brief(results.map(|result| result.duration).sum());
+            let time = words::time(results.map(|result| result.duration).sum());
             let mut facts = Vec::from_iter(agent_fact(report, agent));
             let passed = sentences::passed(agent);
             let (label, style) = if is_flaky(agent) {
@@ -264,7 +268,7 @@ fn passed(page: &mut Page, report: &Report<'_>) {
                 facts.extend((trials.len() > 1).then_some(passed));
                 ("PASS".to_owned(), GOOD)
             };
-            facts.push(time);
+            facts.extend(time);
             facts.extend(according_to(report, case));
             page.labelled(&label, style, &name(case), &facts.join(", "));
         }

@@ -1,7 +1,9 @@
 //! Formats numbers, rates, outcomes and costs as text.
 
 use std::fmt::Write;
+use std::time::Duration;
 
+use proctor_core::duration;
 use proctor_core::event::{Blame, FindingKind, Outcome};
 use proctor_core::fold::ModelActivity;
 use proctor_core::statistics::Rate;
@@ -131,6 +133,11 @@ pub(crate) fn tokens(activity: &ModelActivity) -> String {
         let _ = write!(out, " (token usage unknown for {turns})");
     }
     out
+}
+
+/// Formats a duration; `None` if it is not known, as in an imported result.
+pub(crate) fn time(duration: Duration) -> Option<String> {
+    (!duration.is_zero()).then(|| duration::brief(duration))
 }
 
 /// Formats a cost: `$0.0123`, or `unknown`.

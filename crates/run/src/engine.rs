@@ -19,8 +19,10 @@
 
 mod config;
 pub mod consent;
+mod contract;
 mod ending;
 mod error;
+pub mod estimate;
 pub mod evals;
 mod folder;
 pub mod gates;
@@ -39,6 +41,7 @@ mod selection;
 mod servers;
 mod shipped;
 mod source_context;
+pub mod suites;
 mod width;
 
 use std::path::{Path, PathBuf};
@@ -57,6 +60,7 @@ pub use self::host::{Host, NonInteractiveHost};
 pub use self::options::{CheckOptions, EvalsOptions, RunSource};
 pub use self::prepare::PreparedRun;
 pub use self::running::{RunCompletion, RunInProgress};
+pub use self::suites::{PreparedSuites, SuitesInProgress, SuitesResult};
 
 /// Runs suites and shipped evals.
 #[derive(Debug, Clone)]
@@ -130,7 +134,25 @@ impl Engine {
         options: &CheckOptions,
         host: &dyn Host,
     ) -> Result<PreparedRun, EngineError> {
-        prepare::prepare(self, options, host).await
+        let mut prepared = prepare::prepare(self, options, host).await?;
+        prepared.estimate = estimate::of_run(&prepared);
+        estimate::refuse(prepared.estimate.as_ref(), options.run.max_estimate_usd)?;
+        Ok(prepared)
+    }
+
+    /// [`Engine::prepare`] for several suites, which share budgets. If one can't be prepared, none is, and
+    /// all errors are returned. If the options name a folder, each suite gets a folder in it.
+    pub async fn prepare_suites(
+        &self,
+        options: &[CheckOptions],
+        host: &dyn Host,
+    ) -> Result<PreparedSuites, Vec<EngineError>> {
+        suites::prepare(self, options, host).await
+    }
+
+    /// Opens a folder for each suite.
+    pub fn open_suites(&self, prepared: PreparedSuites) -> Result<SuitesInProgress, EngineError> {
+        suites::open(self, prepared)
     }
 
     /// Finds the shipped evals, asks the host for consent, and opens what the evals need.
@@ -139,7 +161,10 @@ impl Engine {
         options: &EvalsOptions,
         host: &dyn Host,
     ) -> Result<PreparedRun, EngineError> {
-        evals::prepare(self, options, host).await
+        let mut prepared = evals::prepare(self, options, host).await?;
+        prepared.estimate = estimate::of_run(&prepared);
+        estimate::refuse(prepared.estimate.as_ref(), options.run.max_estimate_usd)?;
+        Ok(prepared)
     }
 
     /// Opens the run's folder: a new one, or that of the resumed run.

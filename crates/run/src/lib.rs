@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod context;
+mod decider;
 pub mod engine;
 pub mod external;
 pub mod judge;

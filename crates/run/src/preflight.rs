@@ -15,6 +15,7 @@ use proctor_wire::client::{Client, ConnectOptions, Era, ListError, ListLimits};
 pub struct ServerProbe {
     pub seen: ServerSeen,
     pub offered: ServerListing,
+    pub surface: Surface,
     pub era: Era,
     /// The open connection, which the caller shares or closes.
     pub client: Client,
@@ -43,9 +44,10 @@ pub async fn look(
         .await
         .map_err(|error| PreflightError::StartFailed(error.naming(&server.name)))?;
     match ask(server, &client).await {
-        Ok((seen, offered)) => Ok(ServerProbe {
+        Ok((seen, offered, surface)) => Ok(ServerProbe {
             seen,
             offered,
+            surface,
             era: client.identity().era,
             client,
         }),
@@ -79,35 +81,20 @@ impl ServerListing {
 async fn ask(
     server: &Server,
     client: &Client,
-) -> Result<(ServerSeen, ServerListing), PreflightError> {
+) -> Result<(ServerSeen, ServerListing, Surface), PreflightError> {
     let identity = client.identity();
-    let declares = |what: &str| identity.capabilities.contains_key(what);
-    let failed = |error: &ListError| PreflightError::NoList {
+    let listed = client.surface(&ListLimits::default()).await;
+    let surface = listed.map_err(|error: ListError| PreflightError::NoList {
         server: server.name.clone(),
         reason: error.to_string(),
-    };
-    let list = async |method: &str, key: &str| {
-        let listed = client.list(method, key, &ListLimits::default()).await;
-        listed.map(|listed| listed.items)
-    };
-    let mut tools = Vec::new();
-    if declares("tools") {
-        let listed = client.list_tools(&ListLimits::default()).await;
-        tools = listed.map_err(|error| failed(&error))?.items;
-    }
-    let (mut resources, mut templates) = (Vec::new(), Vec::new());
-    if declares("resources") {
-        let listed = list("resources/list", "resources").await;
-        resources = listed.map_err(|error| failed(&error))?;
-        // Many servers have resources but no resource templates.
-        let listed = list("resources/templates/list", "resourceTemplates").await;
-        templates = listed.unwrap_or_default();
-    }
-    let mut prompts = Vec::new();
-    if declares("prompts") {
-        let listed = list("prompts/list", "prompts").await;
-        prompts = listed.map_err(|error| failed(&error))?;
-    }
+    })?;
+    let Surface {
+        tools,
+        resources,
+        resource_templates: templates,
+        prompts,
+        ..
+    } = &surface;
     if tools.len() + resources.len() + templates.len() + prompts.len() == 0 {
         return Err(PreflightError::Empty(server.name.clone()));
     }
@@ -119,24 +106,21 @@ async fn ask(
         tools: tools.len() as u64,
         resources: (resources.len() + templates.len()) as u64,
         prompts: prompts.len() as u64,
-        tools_digest: Some(digest(&tools)),
+        tools_digest: Some(digest(tools)),
         tool_list: None,
         surface: None,
     };
     let offered = ServerListing {
-        tools: fields(&tools, "name"),
-        resources: templates.is_empty().then(|| fields(&resources, "uri")),
-        prompts: fields(&prompts, "name"),
+        tools: fields(tools, "name"),
+        resources: templates.is_empty().then(|| fields(resources, "uri")),
+        prompts: fields(prompts, "name"),
     };
-    let surface = Surface {
-        tools,
-        resources,
-        resource_templates: templates,
-        prompts,
-        instructions: identity.instructions.clone(),
+    let written = serde_json::to_string(&surface).ok().map(Body::Text);
+    let seen = ServerSeen {
+        surface: written,
+        ..seen
     };
-    let surface = serde_json::to_string(&surface).ok().map(Body::Text);
-    Ok((ServerSeen { surface, ..seen }, offered))
+    Ok((seen, offered, surface))
 }
 
 /// The SHA-256 of all items, independent of their order and formatting.

@@ -31,6 +31,10 @@ pub enum Progress {
         ended: TrialEnded,
         duration: Duration,
     },
+    /// A trial is not started: it can't change the answer of the gate.
+    NotNeeded {
+        trial: usize,
+    },
     /// The run starts no more trials.
     Stopping {
         reason: String,

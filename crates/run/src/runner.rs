@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::context::RunContext;
+use crate::decider::Decider;
 use crate::progress::{Progress, TrialProgress};
 use crate::stop::RunStop;
 use crate::trial::Trial;
@@ -67,6 +68,10 @@ pub struct RunnerOptions {
     pub fail_fast: bool,
     /// Whether to report events inside trials, not only their ends.
     pub detailed: bool,
+    /// Whether trials that can't change the answer of the gate are not started.
+    pub stop_when_decided: bool,
+    /// The number that the first trial has in progress events: other suites may run before it.
+    pub first: usize,
 }
 
 /// The result of a run, in addition to its record.
@@ -102,16 +107,26 @@ pub async fn run(
     progress: mpsc::UnboundedSender<Progress>,
     mut interrupts: mpsc::UnboundedReceiver<()>,
 ) -> Result<RunnerResult, RunError> {
+    let decider = options
+        .stop_when_decided
+        .then(|| worker::blocking(|| Decider::open(writer.folder())))
+        .transpose()?;
+    let mut waiting = batches(trials, options.width);
+    if decider.is_some() {
+        in_rounds(&mut waiting, trials);
+    }
     let mut runner = Runner {
         context,
         writer,
         started,
         trials,
-        waiting: batches(trials, options.width),
+        waiting,
+        decider,
         running: JoinSet::new(),
         stop: watch::Sender::new(RunStop::Go),
         progress,
         detailed: options.detailed,
+        first: options.first,
         finished: RunnerResult::default(),
         error: None,
     };
@@ -166,6 +181,14 @@ fn batches(trials: &[TrialSpec], width: Parallelism) -> VecDeque<TrialBatch> {
         .collect()
 }
 
+/// Orders the trials of each batch by rounds: the first trial of every case comes before the second of any.
+fn in_rounds(batches: &mut VecDeque<TrialBatch>, trials: &[TrialSpec]) {
+    for batch in batches {
+        let waiting = batch.trials.make_contiguous();
+        waiting.sort_by_key(|at| trials[*at].repeat);
+    }
+}
+
 type TrialTaskResult = (usize, Instant, Result<TrialEnded, RecordError>);
 
 struct Runner<'a> {
@@ -174,10 +197,12 @@ struct Runner<'a> {
     started: Instant,
     trials: &'a [TrialSpec],
     waiting: VecDeque<TrialBatch>,
+    decider: Option<Decider>,
     running: JoinSet<TrialTaskResult>,
     stop: watch::Sender<RunStop>,
     progress: mpsc::UnboundedSender<Progress>,
     detailed: bool,
+    first: usize,
     finished: RunnerResult,
     error: Option<RunError>,
 }
@@ -193,6 +218,10 @@ impl Runner<'_> {
                 return;
             }
             match batch.trials.pop_front() {
+                Some(trial) if !self.is_needed(trial) => {
+                    let trial = self.first + trial;
+                    let _ = self.progress.send(Progress::NotNeeded { trial });
+                }
                 Some(trial) => {
                     if let Err(error) = self.start_one(trial) {
                         self.give_up(RunError::Record(error));
@@ -202,6 +231,16 @@ impl Runner<'_> {
                 None => return,
             }
         }
+    }
+
+    /// Whether a trial can change the answer of the gate.
+    fn is_needed(&self, at: usize) -> bool {
+        let spec = &self.trials[at];
+        let suite = &self.context.suite;
+        let (case, agent) = (&suite.cases[spec.case], &suite.agents[spec.agent]);
+        self.decider
+            .as_ref()
+            .is_none_or(|decider| decider.is_needed(&case.id.0, &agent.name))
     }
 
     fn start_one(&mut self, at: usize) -> Result<(), RecordError> {
@@ -219,7 +258,7 @@ impl Runner<'_> {
         // This creates a file.
         let writer = worker::blocking(|| self.writer.trial(micros, &name, trial_started))?;
         let watch = TrialProgress {
-            trial: at,
+            trial: self.first + at,
             to: self.detailed.then(|| self.progress.clone()),
         };
         watch.started();
@@ -254,8 +293,13 @@ impl Runner<'_> {
         let outcome = (spec.attempt, ended.outcome);
         self.finished.ended.insert(stem, outcome);
         let outcome = ended.outcome;
+        if let Some(decider) = &mut self.decider {
+            let suite = &self.context.suite;
+            let (case, agent) = (&suite.cases[spec.case], &suite.agents[spec.agent]);
+            decider.take(&case.id.0, &agent.name, spec.repeat, outcome);
+        }
         let _ = self.progress.send(Progress::Ended {
-            trial,
+            trial: self.first + trial,
             ended,
             duration: began.elapsed(),
         });

@@ -9,6 +9,7 @@ mod connect;
 pub(crate) mod connection;
 mod lists;
 mod meta;
+mod surface;
 mod wire;
 
 use std::sync::{Arc, Mutex, PoisonError};

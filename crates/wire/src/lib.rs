@@ -14,6 +14,7 @@ pub mod proxy;
 pub mod recorder;
 pub mod relay;
 pub mod rpc;
+pub mod site;
 pub mod streams;
 pub mod transport;
 pub mod web;

@@ -1,9 +1,10 @@
-//! An HTTP server on loopback, for proxies and model servers.
+//! An HTTP server on loopback, for proxies, model servers and [`crate::site`].
 //!
 //! Its main type is [`Web`]. Dropping its handle ends it and every exchange. If a client
 //! disconnects, its handler is dropped at the next await, but it always starts.
 
 mod begun;
+mod slow_client;
 
 use std::future::Future;
 use std::io;
@@ -21,9 +22,11 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 use self::begun::HandlerTask;
+use self::slow_client::ImpatientStream;
 
-/// How long reading the head of a request may take.
-const HEAD: Duration = Duration::from_secs(30);
+/// The answer to a connection over the limit.
+const TOO_MANY: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\n\
+    connection: close\r\n\r\ntoo many connections; close some and try again\n";
 /// How long the listener pauses after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -42,6 +45,28 @@ pub(crate) struct ListenAddress(pub(crate) SocketAddr);
 #[error("{0}")]
 pub struct ConnectionAbort(pub String);
 
+/// What clients may use of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebLimits {
+    /// The number of connections at a time; a further one gets an error.
+    pub connections: usize,
+    /// How long reading the head of a request may take.
+    pub head: Duration,
+    /// How long a client may leave a response unread.
+    pub unread: Option<Duration>,
+}
+
+impl Default for WebLimits {
+    /// For programs under test, whose pace is part of the test.
+    fn default() -> Self {
+        Self {
+            connections: usize::MAX,
+            head: Duration::from_secs(30),
+            unread: None,
+        }
+    }
+}
+
 /// A server that runs until this is dropped.
 #[derive(Debug)]
 pub struct Web {
@@ -57,10 +82,19 @@ impl Web {
         S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
         F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
     {
+        Self::limited(port, WebLimits::default(), serve).await
+    }
+
+    /// Like [`Web::start`], with limits.
+    pub async fn limited<S, F>(port: u16, limits: WebLimits, serve: S) -> io::Result<Self>
+    where
+        S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
+        F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
+    {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();
-        let accepting = tokio::spawn(accept(listener, serve, stopped));
+        let accepting = tokio::spawn(accept(listener, limits, serve, stopped));
         Ok(Self {
             address,
             accepting,
@@ -86,8 +120,12 @@ impl Drop for Web {
     }
 }
 
-async fn accept<S, F>(listener: TcpListener, serve: S, mut stopped: oneshot::Receiver<()>)
-where
+async fn accept<S, F>(
+    listener: TcpListener,
+    limits: WebLimits,
+    serve: S,
+    mut stopped: oneshot::Receiver<()>,
+) where
     S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
     F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
 {
@@ -96,7 +134,13 @@ where
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(converse(stream, serve.clone()))),
+                // The reply fits into the empty buffer of the socket; a client that is gone needs none.
+                Ok((stream, _)) if connections.len() >= limits.connections => {
+                    let _ = stream.try_write(TOO_MANY.as_bytes());
+                }
+                Ok((stream, _)) => {
+                    drop(connections.spawn(converse(stream, limits, serve.clone())));
+                }
                 // Most likely out of descriptors; some will become free.
                 Err(_) => tokio::time::sleep(PAUSE).await,
             },
@@ -106,7 +150,7 @@ where
     }
 }
 
-async fn converse<S, F>(stream: TcpStream, serve: S)
+async fn converse<S, F>(stream: TcpStream, limits: WebLimits, serve: S)
 where
     S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
     F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
@@ -116,12 +160,12 @@ where
     let address = stream.local_addr().ok().map(ListenAddress);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(limits.head)
         .preserve_header_case(true)
         // A forwarded response has the server's own date, or none.
         .auto_date_header(false)
         .serve_connection(
-            TokioIo::new(stream),
+            TokioIo::new(ImpatientStream::new(stream, limits.unread)),
             service_fn(move |mut request: IncomingRequest| {
                 if let Some(address) = address {
                     request.extensions_mut().insert(address);
@@ -168,6 +212,67 @@ mod tests {
         drop(web);
         tokio::task::yield_now().await;
         assert!(client.get(&url).send().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_connection_over_the_limit_gets_an_error_until_another_one_ends() {
+        use tokio::io::AsyncReadExt;
+        let limits = WebLimits {
+            connections: 2,
+            ..WebLimits::default()
+        };
+        let web = Web::limited(0, limits, hello).await.unwrap();
+        let open = async || TcpStream::connect(web.address()).await.unwrap();
+        let (first, _second, mut third) = (open().await, open().await, open().await);
+        let mut text = String::new();
+        third.read_to_string(&mut text).await.unwrap();
+        assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+        assert!(text.ends_with("too many connections; close some and try again\n"));
+        drop(first);
+        let client = crate::transport::http::client().unwrap();
+        let url = format!("http://{}/", web.address());
+        // The server notices the end of the first connection in its own time.
+        while !client
+            .get(&url)
+            .send()
+            .await
+            .is_ok_and(|got| got.status().is_success())
+        {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_disconnected() {
+        use tokio::io::AsyncWriteExt;
+        let limits = WebLimits {
+            connections: 1,
+            unread: Some(Duration::from_millis(50)),
+            ..WebLimits::default()
+        };
+        let large = Bytes::from(vec![b'x'; 64 * 1024 * 1024]);
+        let web = Web::limited(0, limits, move |_| {
+            let body = large.clone();
+            async { Ok(whole(http::StatusCode::OK, "text/plain", body)) }
+        })
+        .await
+        .unwrap();
+        let mut slow = TcpStream::connect(web.address()).await.unwrap();
+        slow.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await
+            .unwrap();
+        slow.readable().await.unwrap();
+        // The only place becomes free although the client neither reads nor leaves.
+        let client = crate::transport::http::client().unwrap();
+        let url = format!("http://{}/", web.address());
+        while !client
+            .get(&url)
+            .send()
+            .await
+            .is_ok_and(|got| got.status().is_success())
+        {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

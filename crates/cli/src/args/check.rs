@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use proctor_core::event::PlannedProfile;
 
-use super::{GateArgs, LoadingArgs, OutputArgs, PlanArgs, span};
+use super::{GateArgs, LoadingArgs, PlanArgs, ReportArgs, span};
 
-/// Run a suite: agents do its tasks with real servers; Proctor records and checks everything.
+/// Run suites: agents do its tasks with real servers; Proctor records and checks everything.
 ///
 /// Proctor starts every server once before the first model request; if a server fails to start, the run
 /// ends. Each trial (one run of a case by one agent) gets its own servers. The record is a folder in
@@ -22,6 +23,8 @@ use super::{GateArgs, LoadingArgs, OutputArgs, PlanArgs, span};
   proctor check eval.yaml --model scripted:dry-run.yaml   a dry run: no key, no cost
   proctor check eval.yaml --agent claude-code --agent codex   compare two agents
   proctor check eval.yaml --budget-usd 2.50 -o json > result.json
+  proctor check a.yaml suites/ --budget-usd 5             several suites, one budget for all
+  proctor check suites/ --profile pr                      flags from `proctor.yaml`
   proctor check --replay latest   replay the models' replies
   proctor check --resume latest
 
@@ -29,24 +32,33 @@ RUN is a run's folder, `latest`, or a unique part of its name (`proctor result l
 
 Exit codes: 0 every case met its pass rule (by default: every trial passed), 1 a case missed its
 pass rule, 2 usage or configuration error (no trial was started), 3 inconclusive: trials errored or
-did not run, 4 nothing selected or nothing to rerun, 130 interrupted.")]
+did not run, 4 nothing selected or nothing to rerun, 130 interrupted. Several suites: the worst one,
+130 before 1 before 3.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct CheckArgs {
-    /// Eval file of the suite
+    /// Eval files of suites, or folders: a folder stands for all eval files in it
     #[arg(value_name = "FILE", required_unless_present_any = ["resume", "retry_errors", "replay"])]
-    pub(crate) file: Option<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
 
     /// Resume a run: run the trials that did not finish or were cancelled
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "retry_errors", "record", "last_failed", "rerun_errors"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["files", "max_estimate_usd", "retry_errors", "record", "last_failed", "rerun_errors"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Resume a run and retry its errored trials; passed and failed trials stay
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "record", "last_failed", "rerun_errors"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["files", "max_estimate_usd", "record", "last_failed", "rerun_errors"])]
     pub(crate) retry_errors: Option<PathBuf>,
 
     /// Run the suite again whenever one of its files changes, until Ctrl-C
-    #[arg(long, requires = "file", conflicts_with_all = ["record", "replay"])]
+    #[arg(long, requires = "files", conflicts_with_all = ["record", "replay"])]
     pub(crate) watch: bool,
+
+    /// Take defaults for flags from this profile in `proctor.yaml`, in the folder of the suite or above it
+    #[arg(long, value_name = "NAME", requires = "files", conflicts_with_all = ["resume", "retry_errors"])]
+    pub(crate) profile: Option<String>,
+
+    /// The profile, once its values are among these arguments.
+    #[arg(skip)]
+    pub(crate) applied_profile: Option<PlannedProfile>,
 
     /// Replay the model replies of an earlier run: no key, no cost. Servers are real. Without FILE, runs
     /// the same suite with the same agents
@@ -132,6 +144,11 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) fail_fast: bool,
 
+    /// Don't start trials that can't change the answer of the gate: those of a case whose pass rule is
+    /// decided; with a gate on rates, all trials once an anytime-valid 95% interval decides
+    #[arg(long)]
+    pub(crate) stop_when_decided: bool,
+
     /// Stop when the models' cost reaches this amount, in US dollars
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) budget_usd: Option<f64>,
@@ -139,6 +156,11 @@ pub(crate) struct RunArgs {
     /// Stop when the models' token usage (input and output) reaches N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) budget_tokens: Option<u64>,
+
+    /// Don't start if the estimated cost, from earlier runs of the same cases, can exceed this amount in US
+    /// dollars, or is unknown
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_estimate_usd: Option<f64>,
 
     /// File with model prices, in addition to the built-in ones
     #[arg(long, value_name = "FILE")]
@@ -149,7 +171,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// Record the run in this folder; it must not contain a run
+    /// Record the run in this folder; it must not contain a run. Several suites: each in a folder in it
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
 
@@ -169,6 +191,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
+    /// Also write the result as one HTML file, to open in a browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
     /// Show each phase and call as it happens
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -178,7 +204,7 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
 
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) output: ReportArgs,
 
     #[command(flatten)]
     pub(crate) gates: GateArgs,

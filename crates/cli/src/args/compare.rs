@@ -21,7 +21,7 @@ use super::{GateArgs, OutputArgs};
 Exit codes: 0 no regression shown, 1 regression, 2 usage error or unreadable record, 3 inconclusive:
 trials without a verdict could change the answer, or there are too few trials to show a regression.")]
 pub(crate) struct DiffArgs {
-    /// The run to compare with: its folder, `latest`, or a unique part of its name
+    /// The run to compare with: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "BASE")]
     pub(crate) base: PathBuf,
 
@@ -60,7 +60,7 @@ pub(crate) enum DiffFormat {
 
 Exit codes: 0 met, 1 missed, 2 usage error or unreadable record, 3 inconclusive.")]
 pub(crate) struct VerifyArgs {
-    /// The run: its folder, `latest`, or a unique part of its name
+    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 

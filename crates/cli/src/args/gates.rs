@@ -22,7 +22,9 @@ pub(crate) struct GateArgs {
     #[arg(long, value_name = "K=RATE", value_parser = pass_hat)]
     pub(crate) pass_hat: Option<PassHatGate>,
 
-    /// The run must not be worse than the run BASE, as `proctor result diff` decides
+    /// The run must not be worse than BASE, as `proctor result diff` decides. BASE is a run's folder, `latest`,
+    /// a unique part of a name, a pack, or a result file. Several suites: BASE is a folder with a run of each,
+    /// and Holm corrects over suites
     #[arg(long, value_name = "BASE")]
     pub(crate) no_regression: Option<PathBuf>,
 

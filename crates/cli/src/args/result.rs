@@ -1,12 +1,13 @@
 //! The arguments of `proctor result`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use proctor_core::pattern::Pattern;
 
-use super::{DiffArgs, LoadingArgs, OutputArgs, OutputFormat, VerifyArgs};
+use super::{DiffArgs, LoadingArgs, OutputArgs, SummaryArgs, VerifyArgs};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -72,6 +73,13 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) output: ReportArgs,
+}
+
+/// The flag that chooses the format of a report.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ReportFormat,
@@ -85,15 +93,6 @@ pub(crate) enum ReportFormat {
     Json,
     /// Markdown for comments and issues, at most 60,000 bytes
     Markdown,
-}
-
-impl From<OutputFormat> for ReportFormat {
-    fn from(format: OutputFormat) -> Self {
-        match format {
-            OutputFormat::Text => Self::Text,
-            OutputFormat::Json => Self::Json,
-        }
-    }
 }
 
 /// The flags that select trials of a run.
@@ -114,32 +113,6 @@ pub(crate) struct FilterArgs {
     /// Only cases with these labels: `k=v,k=w,j=x` means k is v or w, and j is x
     #[arg(long, value_name = "LABELS")]
     pub(crate) label: Option<String>,
-}
-
-/// Show what needs attention: cases that missed their pass rule first, then causes and totals.
-///
-/// Each case has a strip with a mark per trial: passed ▖ failed ▌ timed out ¦ errored ▯ cancelled or not run ·
-/// (without UTF-8: . F T E C -). FLAKY means that trials failed although the case meets its pass rule.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor result summary latest
-  proctor result summary latest --all
-  proctor result summary latest -o json | jq '.causes[] | {count, check, reason}'
-
-The summary reads the index of the run and no trial, so it is quick for any number of trials.
-
-Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
-pub(crate) struct SummaryArgs {
-    /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
-    #[arg(value_name = "RUN")]
-    pub(crate) run: PathBuf,
-
-    /// List every case that failed or is inconclusive, and every cause
-    #[arg(long)]
-    pub(crate) all: bool,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
 }
 
 /// Show what agents used of the servers, and which tools, arguments, enum values, resources and prompts no case
@@ -298,7 +271,7 @@ pub(crate) struct ExportArgs {
     pub(crate) force: bool,
 }
 
-/// Convert a run for other programs: CI servers, spreadsheets, notebooks, tracing, mcpchecker.
+/// Convert a run for other programs: browsers, CI servers, spreadsheets, notebooks, tracing, mcpchecker.
 ///
 /// `csv` is three tables: trials, calls and checks; with selection rows also tools and confusion. `--out` names
 /// a folder for all of them, `--table` selects one. `otlp` is OpenTelemetry traces as JSON, one trial per line. `mcpchecker` is its result file, which
@@ -306,6 +279,7 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor result convert latest --to junit --out results.xml
+  proctor result convert latest --to html --out report.html
   proctor result convert latest --to csv --out tables
   proctor result convert latest --to csv --table calls | head
   proctor result convert latest --to mcpchecker --out mcpchecker-my-suite-out.json
@@ -334,6 +308,36 @@ pub(crate) struct ConvertArgs {
     /// The agent of `--to mcpchecker`, if the run has several
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+
+    /// Maximum size of `--to html`, such as 25MB (the default): details of passed trials are left out first
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_size: Option<ByteSize>,
+}
+
+/// A number of bytes, such as `25MB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ByteSize(pub(crate) u64);
+
+impl FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let end = text.find(|c: char| !c.is_ascii_digit());
+        let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+        let factor = match unit.trim() {
+            "" | "B" => Some(1),
+            "kB" | "KB" => Some(1_000),
+            "MB" => Some(1_000_000),
+            "GB" => Some(1_000_000_000),
+            _ => None,
+        };
+        let bytes = number.parse::<u64>().ok().zip(factor);
+        let bytes = bytes.and_then(|(number, factor)| number.checked_mul(factor));
+        let bytes = bytes.filter(|bytes| *bytes > 0);
+        bytes
+            .map(Self)
+            .ok_or_else(|| "expected a size such as `500kB` or `25MB`".to_owned())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -350,6 +354,8 @@ pub(crate) enum ConvertFormat {
     Mcpchecker,
     /// OpenTelemetry traces
     Otlp,
+    /// One HTML file to open in a browser
+    Html,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,8 +3,10 @@
 mod display;
 mod ending;
 mod github;
+mod profile;
 mod screen;
 mod signals;
+mod suites;
 mod watch;
 
 use std::io::IsTerminal;
@@ -26,31 +28,50 @@ use self::screen::RunScreen;
 use self::signals::{RunSignals, RunStage};
 use super::attended::InteractiveHost;
 use super::target::Targets;
-use super::{engine, prepare_with, refused, result};
+use super::{counted, engine, prepare_with, refused, result};
 use crate::args::{CheckArgs, GateArgs, RunArgs};
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
-    match &args.file {
-        Some(file) if args.watch => watch::run(args, file),
-        _ => run_once(args),
+    if args.watch {
+        return watch::run(args);
     }
+    run_once(args)
 }
 
-/// Runs the suite once.
+/// Runs the suites once.
 fn run_once(args: &CheckArgs) -> anyhow::Result<Exit> {
-    let named = [&args.file, &args.resume, &args.retry_errors, &args.replay];
-    let name = named.into_iter().flatten().next();
-    let name = name.map_or_else(String::new, |path| path.display().to_string());
-    start(args).map_err(|error| refused::report(&args.run, &name, error))
+    let runs = [&args.resume, &args.retry_errors, &args.replay];
+    let paths = args.files.iter().chain(runs.into_iter().flatten());
+    let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+    let name = names.join(", ");
+    let done = match &args.profile {
+        Some(profile) => profile::apply(args, profile).and_then(|args| start(&args)),
+        None => start(args),
+    };
+    done.map_err(|error| refused::report(&args.run, &name, error))
 }
 
 fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
+    // A folder may hold any number of suites, and the output must not depend on it.
+    if args.files.len() > 1 || args.files.iter().any(|path| path.is_dir()) {
+        return suites::start(args);
+    }
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&[]));
-    let options = CheckOptions {
+    let (run, base) = run_options(&args.run)?;
+    let options = check_options(args, source(args)?, run);
+    let format = args.run.output.output;
+    let prepared = prepare_with(&host, format, engine.prepare(&options, &host))?;
+    // The plan holds the verdicts of the base.
+    drop(base);
+    run_prepared(&args.run, &engine, prepared, &host)
+}
+
+fn check_options(args: &CheckArgs, source: RunSource, run: RunOptions) -> CheckOptions {
+    CheckOptions {
         plan: args.plan.is_given().then(|| args.plan.options()),
         source_roots: args.loading.source_roots(),
         mcp_config: args.loading.mcp_config_file.clone(),
@@ -65,12 +86,12 @@ fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
             yes: args.yes,
             file: args.consent.clone(),
         },
-        run: run_options(&args.run)?,
-        ..CheckOptions::of(source(args)?)
-    };
-    let format = args.run.output.output;
-    let prepared = prepare_with(&host, format, engine.prepare(&options, &host))?;
-    run_prepared(&args.run, &engine, prepared, &host)
+        run: RunOptions {
+            profile: args.applied_profile.clone(),
+            ..run
+        },
+        ..CheckOptions::of(source)
+    }
 }
 
 /// The run that the flags name: a new one, a resumed one, or a replay.
@@ -82,12 +103,13 @@ fn source(args: &CheckArgs) -> anyhow::Result<RunSource> {
             retry_errors,
         })
     };
-    match (&args.resume, &args.retry_errors, &args.replay, &args.file) {
+    let file = args.files.first();
+    match (&args.resume, &args.retry_errors, &args.replay, file) {
         (Some(run), ..) => resume(run, false),
         (None, Some(run), ..) => resume(run, true),
         (None, None, Some(run), file) => Ok(RunSource::Replay {
             folder: result::run_folder(run)?,
-            file: file.clone(),
+            file: file.cloned(),
             strict: args.replay_strict,
         }),
         (None, None, None, Some(file)) => Ok(RunSource::File(file.clone())),
@@ -95,9 +117,21 @@ fn source(args: &CheckArgs) -> anyhow::Result<RunSource> {
     }
 }
 
-/// The run options of the flags that `check` and `evals run` share.
-pub(super) fn run_options(flags: &RunArgs) -> anyhow::Result<RunOptions> {
-    Ok(RunOptions {
+/// The run options of the flags that `check` and `evals run` share, and the base that its gates are read from.
+pub(super) fn run_options(
+    flags: &RunArgs,
+) -> anyhow::Result<(RunOptions, Option<result::source::RunSource>)> {
+    let (gates, base) = gate_options(&flags.gates)?;
+    let options = RunOptions {
+        gates,
+        ..run_options_without_base(flags)
+    };
+    Ok((options, base))
+}
+
+/// The same without the base of `--no-regression`, which means another thing for several suites.
+fn run_options_without_base(flags: &RunArgs) -> RunOptions {
+    RunOptions {
         strict: flags.strict,
         budget_usd: flags.budget_usd,
         budget_tokens: flags.budget_tokens,
@@ -113,20 +147,35 @@ pub(super) fn run_options(flags: &RunArgs) -> anyhow::Result<RunOptions> {
             failed: flags.last_failed,
             errors: flags.rerun_errors,
         },
-        gates: gate_options(&flags.gates)?,
-    })
+        gates: gates_without_base(&flags.gates),
+        max_estimate_usd: flags.max_estimate_usd,
+        stop_when_decided: flags.stop_when_decided,
+        profile: None,
+    }
 }
 
-/// The gates of the flags.
-pub(super) fn gate_options(flags: &GateArgs) -> anyhow::Result<GateOptions> {
+/// The gates of the flags, and the base that they are read from: the copy of a pack lives as long as it is open.
+pub(super) fn gate_options(
+    flags: &GateArgs,
+) -> anyhow::Result<(GateOptions, Option<result::source::RunSource>)> {
     let base = flags.no_regression.as_deref();
-    Ok(GateOptions {
+    let base = base.map(result::source::open).transpose();
+    let base = base.context("can't read the base of `--no-regression`")?;
+    let options = GateOptions {
+        no_regression: base.as_ref().map(|base| base.run().folder().to_owned()),
+        ..gates_without_base(flags)
+    };
+    Ok((options, base))
+}
+
+fn gates_without_base(flags: &GateArgs) -> GateOptions {
+    GateOptions {
         min_pass_rate: flags.min_pass_rate,
         min_lower_bound: flags.min_lower_bound,
         pass_hat: flags.pass_hat,
         max_errors: flags.max_errors,
-        no_regression: base.map(result::run_folder).transpose()?,
-    })
+        no_regression: None,
+    }
 }
 
 /// Runs a prepared run and shows its report.
@@ -136,7 +185,15 @@ pub(super) fn run_prepared(
     prepared: PreparedRun,
     host: &dyn Host,
 ) -> anyhow::Result<Exit> {
-    let targets = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref())?;
+    if let Some(estimate) = prepared.estimate().filter(|_| !flags.quiet) {
+        let trials = counted(
+            usize::try_from(estimate.trials).unwrap_or(usize::MAX),
+            "trial",
+        );
+        output::message(&format!("{trials}; estimate: {estimate}\n"))?;
+    }
+    let (out, junit) = (flags.out.as_deref(), flags.junit.as_deref());
+    let targets = Targets::resolve(out, junit, flags.report.as_deref())?;
     let runtime = threads::many_workers(None)?;
     // Before the first byte is written: a file size limit must be an error, not end the process.
     let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;
@@ -146,12 +203,17 @@ pub(super) fn run_prepared(
     }
     // From here on the run exists; whatever happens, its record gets an end.
     let redactor = run.redactor().clone();
-    let is_terminal = std::io::stderr().is_terminal() && !is_dumb();
+    let is_terminal = shows_progress_bars();
     let mut screen = if flags.quiet {
         RunScreen::quiet()
     } else {
         let names = run.names();
-        RunScreen::start(Display::new(names, &redactor, flags, is_terminal))
+        RunScreen::start(Display::new(
+            names,
+            vec![redactor.clone()],
+            flags,
+            is_terminal,
+        ))
     };
     let over = runtime.block_on(follow(&mut run, &mut screen, &mut heard, host));
     signals.come_to(RunStage::Ending);
@@ -188,6 +250,11 @@ async fn follow(
         screen.take(progress);
     }
     over
+}
+
+/// Whether stderr is a terminal that can show progress bars.
+fn shows_progress_bars() -> bool {
+    std::io::stderr().is_terminal() && !is_dumb()
 }
 
 /// Whether the terminal can't move its cursor, or is the log of a CI job.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proctor_core::plan::Plan;
 use proctor_core::problem::{Code, Problems};
 use proctor_core::suite::{Inputs, Suite, load};
+use proctor_run::engine::estimate::of_plan;
 use serde_json::json;
 
 use super::{drawn, environment, tally};
@@ -39,9 +40,27 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     if plan.cases.is_empty() && all_known {
         return nothing_selected(&suite, args.output.output);
     }
+    let estimate = args.cost.then(|| of_plan(&suite, &plan)).transpose()?;
+    if estimate.is_some() && !all_known {
+        output::message(
+            "note: shipped evals and sources without a checkout are not in the estimate\n",
+        )?;
+    }
     match args.output.output {
-        OutputFormat::Json => output::json(&document::render(&suite, &plan, &problems))?,
-        OutputFormat::Text => output::result(&table::render(&suite, &plan))?,
+        OutputFormat::Json => {
+            let mut document = document::render(&suite, &plan, &problems);
+            if let Some(estimate) = estimate {
+                document["estimate"] = json!(estimate);
+            }
+            output::json(&document)?;
+        }
+        OutputFormat::Text => {
+            let mut text = table::render(&suite, &plan);
+            if let Some(estimate) = estimate {
+                text.push_str(&format!("estimate: {estimate}\n"));
+            }
+            output::result(&text)?;
+        }
     }
     Ok(Exit::Ok)
 }

@@ -1,15 +1,15 @@
-//! Documents about a run that did not start: what reads `-o json`, `--out` or `--junit` gets one too, so that a
+//! Documents about a run that did not start: what reads `-o json`, `--out`, `--junit` or `--report` gets one too, so that a
 //! missing file never looks like an empty result.
 //!
 //! Main function: [`report`].
 
 use anyhow::Error;
-use proctor_report::{ReportError, junit};
+use proctor_report::{ReportError, html, junit, markdown};
 use serde_json::{Value, json};
 
 use super::known_secrets;
 use super::target::Targets;
-use crate::args::{OutputFormat, RunArgs};
+use crate::args::{ReportFormat, RunArgs};
 use crate::exit::{Exit, ReportedExit};
 use crate::output;
 
@@ -61,11 +61,19 @@ fn write(flags: &RunArgs, name: &str, refused: &RefusedRun) -> Vec<Error> {
         "results": [],
     });
     let mut errors = Vec::new();
-    if flags.output.output == OutputFormat::Json && !refused.is_documented {
-        errors.extend(output::json(&document).err());
+    if !refused.is_documented {
+        let written = match flags.output.output {
+            ReportFormat::Text => Ok(()),
+            ReportFormat::Json => output::json(&document),
+            ReportFormat::Markdown => {
+                output::result(&markdown::refused(name, exit, &refused.message))
+            }
+        };
+        errors.extend(written.err());
     }
     // A target that can't be written may be the reason itself.
-    let Ok(targets) = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref()) else {
+    let (out, junit) = (flags.out.as_deref(), flags.junit.as_deref());
+    let Ok(targets) = Targets::resolve(out, junit, flags.report.as_deref()) else {
         return errors;
     };
     let out = targets.out.map(|target| {
@@ -77,7 +85,15 @@ fn write(flags: &RunArgs, name: &str, refused: &RefusedRun) -> Vec<Error> {
     let junit = targets.junit.map(|target| {
         target.write(|out| Ok(junit::write_error(name, exit, &refused.message, out)?))
     });
-    errors.extend([out, junit].into_iter().flatten().filter_map(Result::err));
+    let html = targets.report.map(|target| {
+        target.write(|out| Ok(html::write_error(name, exit, &refused.message, out)?))
+    });
+    errors.extend(
+        [out, junit, html]
+            .into_iter()
+            .flatten()
+            .filter_map(Result::err),
+    );
     errors.retain(|error| !output::is_broken_pipe(error));
     errors
 }

@@ -14,11 +14,13 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use proctor_core::runs;
+use proctor_report::sheet::SheetStyle;
 use proctor_run::engine::runs::RUNS;
 
 use super::show;
 use crate::args::ResultCommand;
 use crate::exit::Exit;
+use crate::output;
 
 pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
     match command {
@@ -32,6 +34,15 @@ pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
         ResultCommand::Regrade(args) => regrade::run(args),
         ResultCommand::Export(args) => export::run(args),
         ResultCommand::Convert(args) => convert::run(args),
+    }
+}
+
+/// The width and the characters of the terminal.
+fn sheet_style() -> SheetStyle {
+    SheetStyle {
+        width: output::width(),
+        colour: true,
+        utf8: output::is_utf8(),
     }
 }
 

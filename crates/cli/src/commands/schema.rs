@@ -14,6 +14,7 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
         SchemaKind::McpConfig => schema(FileKind::McpConfig),
         SchemaKind::Selection => schema(FileKind::Selection),
         SchemaKind::Scripted => schema(FileKind::Script),
+        SchemaKind::Profiles => proctor_core::profile::schema(),
         SchemaKind::Evals => mcp_evals::schema(),
     })?;
     Ok(Exit::Ok)

@@ -54,9 +54,35 @@ where
     F: AsyncFnOnce(&Client, &Redactor) -> anyhow::Result<CommandOutcome>,
 {
     let server = find_server(args)?;
+    let mut run = Some(run);
+    with_servers(
+        args,
+        std::slice::from_ref(&server),
+        name,
+        async |_, client, redactor| match run.take() {
+            Some(run) => run(client, redactor).await,
+            None => Ok(CommandOutcome::ok()),
+        },
+        |_| Ok(CommandOutcome::ok()),
+    )
+}
+
+/// Connects to one server after the other, runs `each` with every connection, then `last`. The first outcome
+/// other than success ends the command.
+pub(super) fn with_servers<F, L>(
+    args: &ServerArgs,
+    servers: &[Server],
+    name: &str,
+    mut each: F,
+    last: L,
+) -> anyhow::Result<Exit>
+where
+    F: AsyncFnMut(&Server, &Client, &Redactor) -> anyhow::Result<CommandOutcome>,
+    L: FnOnce(&Redactor) -> anyhow::Result<CommandOutcome>,
+{
     // The record and the output use the same redactor.
     let engine = engine()?;
-    let redactor = engine.redactor(std::slice::from_ref(&server));
+    let redactor = engine.redactor(servers);
     let runtime = threads::one_worker()?;
     // Before the first byte is written: a file size limit must be an error, not end the process.
     let mut stops = {
@@ -77,13 +103,18 @@ where
         &args.pass_env,
         args.timeouts.timeouts(),
     );
-    let done = runtime.block_on(talk(
-        &server,
-        &options,
-        args.strict,
-        &mut stops,
-        async |client| run(client, &redactor).await,
-    ));
+    let done = runtime.block_on(async {
+        for server in servers {
+            let done = talk(server, &options, args.strict, &mut stops, async |client| {
+                each(server, client, &redactor).await
+            });
+            let done = done.await?;
+            if done.exit != Exit::Ok {
+                return Ok(done);
+            }
+        }
+        last(&redactor)
+    });
     // Guards end the processes; the runtime waits for them while it shuts down.
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
     conclude(done, record, &redactor)
@@ -170,6 +201,14 @@ where
             Ok(CommandOutcome::because(Exit::Failed, reason))
         }
         (done, _) => done,
+    }
+}
+
+/// The servers that the flags name: with `--config` and without `--server`, all of them.
+pub(super) fn find_servers(args: &ServerArgs) -> anyhow::Result<Vec<Server>> {
+    match (&args.config, &args.server) {
+        (Some(config), None) => from_config(config),
+        _ => Ok(vec![find_server(args)?]),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::output;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
-    let targets = Targets::resolve(args.out.as_deref(), args.junit.as_deref())?;
+    let targets = Targets::resolve(args.out.as_deref(), args.junit.as_deref(), None)?;
     let filter = Filter::resolve(&args.filter)?;
     let source = source::open(&args.run)?;
     let record = source.run();
@@ -44,6 +44,6 @@ fn show(args: &ShowArgs, targets: &Targets, report: &Report<'_>) -> anyhow::Resu
     if let Some(error) = shown::write_files(targets, report).into_iter().next() {
         return Err(error);
     }
-    shown::show(report, args.output)?;
+    shown::show(report, args.output.output)?;
     Ok(Exit::Ok)
 }

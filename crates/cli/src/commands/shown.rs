@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use proctor_core::event::RunKind;
 use proctor_report::terminal::{self, TerminalStyle};
-use proctor_report::{Report, ReportError, evals, json, junit, markdown};
+use proctor_report::{Report, ReportError, evals, html, json, junit, markdown};
 
 use super::target::Targets;
 use crate::args::ReportFormat;
@@ -38,13 +38,33 @@ pub(super) fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(),
     }
 }
 
-/// Writes the files of `--out` and `--junit`, and returns the errors.
+/// Writes the report as HTML, and says so if the details of trials are left out.
+pub(super) fn write_html(
+    report: &Report<'_>,
+    max_bytes: u64,
+    out: &mut dyn Write,
+) -> Result<(), ReportError> {
+    let written = html::write(report, max_bytes, out)?;
+    if written.detailed < written.recorded {
+        let text = format!(
+            "note: the HTML report has the details of {} of {} trials, to stay below {max_bytes} bytes\n",
+            written.detailed, written.recorded,
+        );
+        // If stderr is closed, there is no other place for a note.
+        let _ = output::message(&text);
+    }
+    Ok(())
+}
+
+/// Writes the files of `--out`, `--junit` and `--report`, and returns the errors.
 pub(super) fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow::Error> {
     let out = targets.out.as_ref();
     let out = out.map(|target| target.write(|out| write_json(report, out)));
     let junit = targets.junit.as_ref();
     let junit = junit.map(|target| target.write(|out| junit::write(report, out)));
-    [out, junit]
+    let html = targets.report.as_ref();
+    let html = html.map(|target| target.write(|out| write_html(report, html::MAX_BYTES, out)));
+    [out, junit, html]
         .into_iter()
         .flatten()
         .filter_map(Result::err)
@@ -52,14 +72,14 @@ pub(super) fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow:
 }
 
 /// A writer of JSON in which no string is a command to a CI service.
-struct InertJson<W> {
+pub(super) struct InertJson<W> {
     out: W,
     /// How many number signs came last, up to two. They are written with what follows them.
     held: usize,
 }
 
 impl<W: Write> InertJson<W> {
-    fn new(out: W) -> Self {
+    pub(super) fn new(out: W) -> Self {
         Self { out, held: 0 }
     }
 

@@ -1,4 +1,4 @@
-//! The files of `--out` and `--junit`.
+//! The files of `--out`, `--junit` and `--report`.
 //!
 //! Main types: [`Targets`] and [`Target`]. A file is replaced in one step; devices and pipes are written to
 //! directly. Proctor checks that it can write before it starts anything.
@@ -20,6 +20,7 @@ const LINKS: usize = 40;
 pub(in crate::commands) struct Targets {
     pub(in crate::commands) out: Option<Target>,
     pub(in crate::commands) junit: Option<Target>,
+    pub(in crate::commands) report: Option<Target>,
 }
 
 /// A place to write a result to.
@@ -35,13 +36,21 @@ impl Targets {
     pub(in crate::commands) fn resolve(
         out: Option<&Path>,
         junit: Option<&Path>,
+        report: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let targets = Self {
             out: out.map(Target::open).transpose()?,
             junit: junit.map(Target::open).transpose()?,
+            report: report.map(Target::open).transpose()?,
         };
-        if targets.out.is_some() && targets.out == targets.junit {
-            bail!("`--out` and `--junit` name the same file");
+        for (one, other, names) in [
+            (&targets.out, &targets.junit, "`--out` and `--junit`"),
+            (&targets.out, &targets.report, "`--out` and `--report`"),
+            (&targets.junit, &targets.report, "`--junit` and `--report`"),
+        ] {
+            if one.is_some() && one == other {
+                bail!("{names} name the same file");
+            }
         }
         Ok(targets)
     }

@@ -2,16 +2,20 @@
 
 use std::borrow::Cow;
 
+use anyhow::bail;
+use proctor_core::event::Surface;
+use proctor_core::lint::{LintFinding, LintedServer, lint};
 use proctor_core::redact::Redactor;
 use proctor_wire::client::{Client, ListError, ListLimits, ServerIdentity};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::session::{CommandOutcome, with_client};
-use crate::args::{OutputFormat, ToolsArgs};
+use crate::args::{ToolsArgs, ToolsFormat};
 use crate::exit::Exit;
 use crate::output;
 
+mod contract;
 mod text;
 
 /// The identity and the lists of a server, as it sent them.
@@ -26,6 +30,9 @@ struct ServerOverview {
     resource_templates: Vec<Box<RawValue>>,
     prompts: Vec<Box<RawValue>>,
     findings: Vec<FindingSummary>,
+    /// The findings of lint.
+    #[serde(serialize_with = "as_documents")]
+    lint: Vec<LintFinding>,
     #[serde(skip)]
     identity: ServerIdentity,
 }
@@ -38,10 +45,22 @@ struct FindingSummary {
 }
 
 pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
+    match (&args.lock, &args.against, args.output) {
+        (Some(path), _, ToolsFormat::Text) => contract::lock(args, path),
+        (Some(_), _, _) => bail!("`--lock` writes a file; leave out `--output`"),
+        (None, Some(path), _) => contract::against(args, path),
+        (None, None, ToolsFormat::Markdown | ToolsFormat::Github) => {
+            bail!("`-o markdown` and `-o github` need `--against FILE`")
+        }
+        (None, None, ToolsFormat::Text | ToolsFormat::Json) => show(args),
+    }
+}
+
+fn show(args: &ToolsArgs) -> anyhow::Result<Exit> {
     with_client(&args.server, "tools", async |client, redactor| {
         let overview = match gather(client).await {
             // Before a text is shortened: the redactor does not find a part of a secret.
-            Ok(overview) => overview.redacted(redactor),
+            Ok(overview) => overview.redacted(redactor).linted(),
             Err(error) => {
                 return Ok(CommandOutcome::because(
                     Exit::Inconclusive,
@@ -49,16 +68,36 @@ pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
                 ));
             }
         };
-        let shown = match args.output.output {
-            OutputFormat::Json => format!("{}\n", serde_json::to_string(&overview)?),
-            OutputFormat::Text => text::render(&overview),
+        let shown = match args.output {
+            ToolsFormat::Json => format!("{}\n", serde_json::to_string(&overview)?),
+            _ => text::render(&overview),
         };
         output::result(&redactor.text(&shown))?;
         Ok(CommandOutcome::ok())
     })
 }
 
+fn as_documents<S: Serializer>(findings: &[LintFinding], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(findings.iter().map(proctor_report::lint::finding))
+}
+
 impl ServerOverview {
+    fn linted(mut self) -> Self {
+        let server = LintedServer {
+            name: "server".to_owned(),
+            surface: Surface {
+                tools: self.tools.clone(),
+                resources: self.resources.clone(),
+                resource_templates: self.resource_templates.clone(),
+                prompts: self.prompts.clone(),
+                instructions: self.identity.instructions.clone(),
+                ..Surface::default()
+            },
+        };
+        self.lint = lint(&[server], &[]);
+        self
+    }
+
     fn redacted(mut self, redactor: &Redactor) -> Self {
         let lists = [
             &mut self.tools,
@@ -87,37 +126,19 @@ impl ServerOverview {
 
 async fn gather(client: &Client) -> Result<ServerOverview, ListError> {
     let identity = client.identity().clone();
-    let caps = ListLimits::default();
+    let surface = client.surface(&ListLimits::default()).await?;
     let mut overview = ServerOverview {
         server: identity.raw.clone(),
         protocol: identity.protocol.clone(),
         era: identity.era.word(),
-        tools: Vec::new(),
-        resources: Vec::new(),
-        resource_templates: Vec::new(),
-        prompts: Vec::new(),
+        tools: surface.tools,
+        resources: surface.resources,
+        resource_templates: surface.resource_templates,
+        prompts: surface.prompts,
         findings: Vec::new(),
+        lint: Vec::new(),
         identity,
     };
-    // Only capabilities that the server declares are listed.
-    let has = |capability: &str| overview.identity.capabilities.contains_key(capability);
-    if has("tools") {
-        overview.tools = client.list_tools(&caps).await?.items;
-    }
-    if has("resources") {
-        overview.resources = client
-            .list("resources/list", "resources", &caps)
-            .await?
-            .items;
-        let templates = client
-            .list("resources/templates/list", "resourceTemplates", &caps)
-            .await;
-        // Many servers have resources and no templates.
-        overview.resource_templates = templates.map(|listed| listed.items).unwrap_or_default();
-    }
-    if has("prompts") {
-        overview.prompts = client.list("prompts/list", "prompts", &caps).await?.items;
-    }
     overview.findings = client
         .findings()
         .into_iter()

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use proctor_core::printable::printable;
 use proctor_core::problem::{Code, Problem, Problems};
+use proctor_core::profile::{self, PROFILES_FILE};
 use proctor_core::suite::{Inputs, LoadedFile, load_any};
 use serde_json::json;
 
@@ -27,6 +28,11 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
     let mut lines = Vec::new();
     let mut names: BTreeMap<String, &Path> = BTreeMap::new();
     for path in &args.files {
+        if path.file_name().is_some_and(|name| name == PROFILES_FILE) {
+            let profiles = profile::check(path, &mut problems);
+            lines.extend(profiles.map(|count| (path, counted(count, "profile"))));
+            continue;
+        }
         let Some(loaded) = load_any(path, &inputs, &mut problems) else {
             continue;
         };

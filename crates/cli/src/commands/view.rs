@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proctor_core::contract;
 use proctor_core::duration;
 use proctor_core::event::{Body, Direction, Event, EventKind, Purpose};
 use proctor_core::printable::printable;
@@ -214,6 +215,18 @@ impl View<'_> {
                 count(seen.resources, "resource"),
                 count(seen.prompts, "prompt")
             ),
+            EventKind::SurfaceCompared(compared) => {
+                let changes = compared.changes.iter();
+                let lines: Vec<String> = changes
+                    .map(|change| contract::line(&compared.server, change))
+                    .collect();
+                format!(
+                    "server {} compared with its surface lock: {} {}",
+                    compared.server,
+                    count(lines.len() as u64, "change"),
+                    lines.join("; ")
+                )
+            }
             EventKind::Prompted { text } => format!("prompt: {}", self.body(text)?),
             EventKind::ToolsOffered { tools } => format!("tools available: {}", self.body(tools)?),
             EventKind::CallWithheld(name) => {

@@ -221,7 +221,7 @@ fn colours_are_for_terminals_only() {
 
 #[test]
 fn schema_prints_a_schema_for_each_kind() {
-    for kind in ["eval", "task", "agent", "mcp-config"] {
+    for kind in ["eval", "task", "agent", "mcp-config", "profiles"] {
         let output = proctor(["schema", kind]).output();
         assert_eq!(output.code, Some(0));
         let schema: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();

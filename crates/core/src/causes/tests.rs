@@ -210,11 +210,19 @@ fn a_trial_that_ended_for_another_reason_than_its_checks_says_that_reason() {
 }
 
 #[test]
-fn a_reason_of_several_lines_is_shown_with_its_last_one() {
-    let reason =
-        "the script exited with code 1; the end of its output:\nchecking\nexpected `hello`\n";
-    let groups = grouped(&[(FAILED, AGENT, Some("verify_0"), reason)]);
-    let expected =
-        "verify_0: the script exited with code 1; the end of its output: expected `hello`";
-    assert_eq!(groups, [(1, expected.to_owned())]);
+fn a_reason_of_several_lines_is_shown_with_its_last_ones() {
+    let check = |output: &str, expected: &str| {
+        let reason = format!("it exited with code 1; the end of its output:\n{output}");
+        assert_eq!(
+            one_line(&reason),
+            format!("it exited with code 1; the end of its output{expected}")
+        );
+    };
+    check("expected `hello`\n", ": expected `hello`");
+    check("no such file /a\n\nexit 9\n", ": no such file /a / exit 9");
+    check(
+        "checking\nno such file /a\nexit 9",
+        ": no such file /a / exit 9",
+    );
+    check("", ":");
 }

@@ -185,6 +185,7 @@ pub fn tally(summary: &Summary, run: String) -> RunTally {
             .collect(),
         cases: cases.collect(),
         changed_trials: summary.changed_trials.iter().cloned().collect(),
+        curtailed: summary.is_curtailed(),
     }
 }
 

@@ -105,6 +105,11 @@ fn inconclusive(
             quote(run),
             trials.first().map_or(String::new(), |trial| quote(trial))
         ),
+        InconclusiveCause::Curtailed { run } => format!(
+            "{} was stopped when its gate was decided (`--stop-when-decided`), so its trials are not a \
+             fair sample",
+            quote(run)
+        ),
         InconclusiveCause::NothingPaired => {
             "no case has the same id and content in both runs, with the same agent".to_owned()
         }

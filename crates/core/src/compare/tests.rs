@@ -19,6 +19,7 @@ fn run(name: &str, agents: &[&str], cases: &[(&str, &str, Trials<'_>)]) -> RunTa
         agents: agents.iter().map(|agent| (*agent).to_owned()).collect(),
         cases: cases.iter().map(case).collect(),
         changed_trials: Vec::new(),
+        curtailed: false,
     }
 }
 

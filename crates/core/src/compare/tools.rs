@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::coverage::tool_tokens;
-use crate::event::{ServerSeen, Surface};
+use crate::contract::{self, SurfaceContent, line, tool_tokens};
+use crate::event::{ServerSeen, Surface, SurfaceChange};
 use crate::json;
 use crate::record::{RecordError, RunReader};
 
@@ -16,6 +16,8 @@ pub(super) struct RunTools {
     tools: BTreeMap<(String, String), ToolText>,
     /// The servers whose tools the record does not hold.
     unknown: Vec<String>,
+    /// Everything that servers offer, if the record holds it.
+    surfaces: BTreeMap<String, SurfaceContent>,
 }
 
 #[derive(Debug, Clone)]
@@ -59,12 +61,32 @@ pub struct ToolWeight {
 pub struct ToolsChange {
     pub weight: ToolWeight,
     pub changes: Vec<ToolChange>,
+    /// The classified changes of each server whose surface both records hold.
+    pub surfaces: BTreeMap<String, Vec<SurfaceChange>>,
+}
+
+impl ToolsChange {
+    /// The changed tools of servers whose surfaces could not be compared.
+    pub fn unclassified(&self) -> impl Iterator<Item = &ToolChange> {
+        let changes = self.changes.iter();
+        changes.filter(|change| !self.surfaces.contains_key(&change.server))
+    }
+
+    /// The classified changes, each as one line.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.surfaces
+            .iter()
+            .flat_map(|(server, all)| all.iter().map(move |change| line(server, change)))
+    }
 }
 
 impl RunTools {
     pub(super) fn load(run: &RunReader, servers: &[ServerSeen]) -> Result<Self, RecordError> {
         let mut all = Self::default();
         for seen in servers {
+            if let Some(content) = surface(run, seen)? {
+                all.surfaces.insert(seen.server.clone(), content);
+            }
             match tools(run, seen)? {
                 Some(tools) => {
                     let named = tools.into_iter();
@@ -123,8 +145,29 @@ impl ToolsChange {
                 new: new.weight(),
             },
             changes,
+            surfaces: surfaces(&base.surfaces, &new.surfaces),
         }
     }
+}
+
+fn surfaces(
+    base: &BTreeMap<String, SurfaceContent>,
+    new: &BTreeMap<String, SurfaceContent>,
+) -> BTreeMap<String, Vec<SurfaceChange>> {
+    let both = base.iter().filter_map(|(server, old)| {
+        let changes = contract::changes(old, new.get(server)?);
+        Some((server.clone(), changes))
+    });
+    both.collect()
+}
+
+/// Everything that a server offers; `None` if the record does not hold it or it has no canonical form.
+fn surface(run: &RunReader, seen: &ServerSeen) -> Result<Option<SurfaceContent>, RecordError> {
+    let Some(bytes) = seen.surface.as_ref().map(|body| run.body_bytes(body)) else {
+        return Ok(None);
+    };
+    let surface = bytes?.and_then(|bytes| serde_json::from_slice::<Surface>(&bytes).ok());
+    Ok(surface.and_then(|surface| SurfaceContent::of(&surface).ok()))
 }
 
 fn change(before: &ToolText, now: &ToolText) -> Option<ToolChangeKind> {

@@ -42,6 +42,10 @@ pub struct RunTally {
     /// The trials whose record was changed after they ended: the verdicts can't be trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_trials: Vec<String>,
+    /// Whether trials were not started because the answer of the gate was decided without them. The
+    /// verdicts then say nothing about rates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub curtailed: bool,
 }
 
 /// The verdicts of a case.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
@@ -103,6 +103,7 @@ pub enum RunKind {
 }
 
 /// The options of the command line.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedOptions {
@@ -134,6 +135,26 @@ pub struct PlannedOptions {
     /// The gates, also those of the suite's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<Box<PlannedGates>>,
+    /// Whether trials that can't change the answer of the gate are not started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop_when_decided: bool,
+    /// The profile that set flags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Box<PlannedProfile>>,
+}
+
+/// The profile of a run: defaults for flags, from `proctor.yaml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedProfile {
+    pub name: String,
+    /// The absolute path of its file.
+    pub file: String,
+    /// Its values by key, as text.
+    pub values: BTreeMap<String, String>,
+    /// The keys whose values the command line replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overridden: Vec<String>,
 }
 
 /// A case of a run.
@@ -305,6 +326,12 @@ pub struct Surface {
     pub prompts: Vec<Box<RawValue>>,
     /// The server's usage instructions.
     pub instructions: Option<String>,
+    /// The capabilities that the server declares. Older records don't have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Map<String, Value>>,
+    /// The lists that the server declares and did not return, with the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unlisted: BTreeMap<String, String>,
 }
 
 impl ServerSeen {

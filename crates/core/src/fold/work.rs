@@ -322,6 +322,7 @@ impl WorkFold {
             | EventKind::Http(_)
             | EventKind::RunPlanned(_)
             | EventKind::ServerSeen(_)
+            | EventKind::SurfaceCompared(_)
             | EventKind::AgentWrote { .. } => {}
         }
         Ok(())

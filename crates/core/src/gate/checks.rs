@@ -30,29 +30,33 @@ pub fn check_rates(
     if task.is_none() && assertion.is_none() {
         return Ok(Vec::new());
     }
-    let entries = index::folded(run)?.into_iter();
-    let attempts: HashMap<String, Attempt> =
-        entries.map(|entry| (entry.file, entry.attempt)).collect();
-    let (mut tasks, mut assertions) = (Share::default(), Share::default());
-    let mut most = 1;
+    let mut definite: HashMap<&str, (&PlannedCase, Option<Outcome>)> = HashMap::new();
+    let mut trials: u64 = 0;
     for (case, _, trial) in summary.trials() {
-        let attempt = trial
-            .result
-            .as_ref()
-            .and_then(|result| attempts.get(&result.file));
+        trials += 1;
         let is_definite = match trial.outcome() {
             Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut) => true,
             Some(Outcome::Errored | Outcome::Cancelled) | None => false,
         };
-        if let Some(attempt) = attempt.filter(|_| is_definite) {
-            tasks.add(&task_verdict(&case.case, trial.outcome(), attempt));
-            let checks = attempt.checks.iter().filter(|check| is_assertion(check));
-            most = most.max(checks.clone().count() as u64);
-            checks.for_each(|check| assertions.add(&check.verdict));
-        } else {
-            tasks.open += 1;
+        if let Some(result) = trial.result.as_ref().filter(|_| is_definite) {
+            definite.insert(&result.file, (&case.case, trial.outcome()));
         }
     }
+    let (mut tasks, mut assertions) = (Share::default(), Share::default());
+    let mut most = 1;
+    index::each_folded(run, |entry| {
+        let Some((case, outcome)) = definite.remove(entry.file.as_str()) else {
+            return;
+        };
+        trials -= 1;
+        tasks.add(&task_verdict(case, outcome, &entry.attempt));
+        let checks = entry.attempt.checks.iter();
+        let checks = checks.filter(|check| is_assertion(check));
+        most = most.max(checks.clone().count() as u64);
+        checks.for_each(|check| assertions.add(&check.verdict));
+    })?;
+    // Trials without a verdict, and those whose file is missing.
+    tasks.open += trials;
     // The record does not say how many assertions a trial without a verdict would have had.
     assertions.open += tasks.open * most;
     let mut all = Vec::new();

@@ -8,7 +8,9 @@ use crate::compare::{Comparison, ComparisonAnswer, sentence, tally};
 use crate::event::{PassHatGate, PlannedGates, RunTally};
 use crate::hint::counted;
 use crate::pass_rule::TrialCounts;
-use crate::statistics::{PassCount, Rate, mean_pass_hat, more_for_lower_bound};
+use crate::statistics::{
+    Decision, Interval, PassCount, Rate, decide_rate, mean_pass_hat, more_for_lower_bound,
+};
 use crate::summary::Summary;
 
 /// Rates that differ by less are equal, so that rounding never misses a gate.
@@ -88,9 +90,17 @@ impl Rates {
         })
     }
 
-    /// `8/10 trials passed (80%)`, with the trials that have no verdict.
-    fn shown(&self) -> String {
+    /// `8/10 trials passed (80%)`, with the trials that have no verdict. The share of a curtailed run is not a
+    /// rate.
+    fn shown(&self, is_curtailed: bool) -> String {
         let mut text = match &self.found {
+            Some(rate) if is_curtailed => {
+                let PassCount { passed, counted } = rate.tally;
+                return format!(
+                    "{passed} of {counted} trials passed, and {} did not run",
+                    counted_more(self.open).replace(" more", "")
+                );
+            }
             Some(rate) => format!(
                 "{}/{} trials passed ({})",
                 rate.tally.passed,
@@ -111,8 +121,15 @@ fn min_pass_rate(summary: &Summary, least: f64) -> Condition {
     let Some(rates) = Rates::of(summary) else {
         return no_trials(option);
     };
-    let verdict = between(rates.worst.mean, rates.best.mean, least);
-    let mut text = rates.shown();
+    let mut verdict = between(rates.worst.mean, rates.best.mean, least);
+    let mut text = rates.shown(summary.is_curtailed());
+    if verdict == CaseVerdict::Open
+        && let Some((decided, why)) = anytime(summary, least)
+        && decided != CaseVerdict::Open
+    {
+        verdict = decided;
+        text.push_str(&why);
+    }
     if verdict == CaseVerdict::Open {
         let trials = counted(rates.open as usize, "trial");
         text.push_str(&format!("; a verdict of {trials} decides, retry them"));
@@ -124,13 +141,50 @@ fn min_pass_rate(summary: &Summary, least: f64) -> Condition {
     }
 }
 
+/// The answer of the anytime-valid interval, with its numbers; `None` unless the run looked at it after every
+/// round (`--stop-when-decided`).
+fn anytime(summary: &Summary, least: f64) -> Option<(CaseVerdict, String)> {
+    if !summary.plan.stop_when_decided {
+        return None;
+    }
+    let answer = decide_rate(summary.rounds(), least);
+    let verdict = match answer.decision {
+        Decision::Accept => CaseVerdict::Met,
+        Decision::Reject => CaseVerdict::Missed,
+        Decision::Continue => CaseVerdict::Open,
+    };
+    let rounds = counted(answer.rounds as usize, "complete round");
+    let (passed, all) = (answer.passed, answer.counted);
+    let Interval { low, high } = answer.interval;
+    let text = format!(
+        "; {passed}/{all} in {rounds}, anytime-valid 95% interval {}–{}",
+        percent(low),
+        percent(high)
+    );
+    Some((verdict, text))
+}
+
 fn min_lower_bound(summary: &Summary, least: f64) -> Condition {
     let option = Some(format!("--min-lower-bound {}", percent(least)));
     let Some(rates) = Rates::of(summary) else {
         return no_trials(option);
     };
+    if let Some((decided, why)) = anytime(summary, least) {
+        // Looking after every round and once more with another bound would be two chances to be wrong.
+        let is_missed = rates.best.mean < least - ROUNDING;
+        let verdict = match decided {
+            CaseVerdict::Open if is_missed => CaseVerdict::Missed,
+            CaseVerdict::Met | CaseVerdict::Missed | CaseVerdict::Open => decided,
+        };
+        let text = format!("{}{why}", rates.shown(summary.is_curtailed()));
+        return Condition {
+            option,
+            verdict,
+            text,
+        };
+    }
     let bound = rates.found.as_ref().map_or(0.0, Rate::lower_bound);
-    let mut text = format!("{}, lower bound {}", rates.shown(), percent(bound));
+    let mut text = format!("{}, lower bound {}", rates.shown(false), percent(bound));
     let verdict = if rates.worst.lower_bound() >= least - ROUNDING {
         CaseVerdict::Met
     } else if rates.best.mean < least - ROUNDING {
@@ -195,6 +249,16 @@ fn pass_hat(summary: &Summary, gate: PassHatGate) -> Condition {
 
 fn no_regression(summary: &Summary, base: &RunTally) -> Condition {
     let comparison = Comparison::of(base, &tally(summary, "this run".to_owned()));
+    if let Some(suites) = corrected_over(summary, base, &comparison) {
+        return Condition {
+            option: Some(format!("--no-regression {}", base.run)),
+            verdict: CaseVerdict::Met,
+            text: format!(
+                "No regression shown after Holm over {suites} suites; this suite alone: {}",
+                sentence::answer(&comparison, &|name| format!("`{name}`"))
+            ),
+        };
+    }
     Condition {
         option: Some(format!("--no-regression {}", base.run)),
         verdict: match comparison.answer {
@@ -204,6 +268,17 @@ fn no_regression(summary: &Summary, base: &RunTally) -> Condition {
         },
         text: sentence::answer(&comparison, &|name| format!("`{name}`")),
     }
+}
+
+/// The number of suites over which the regression of this run was corrected away, if it was. It holds only for
+/// the base that the run was started with.
+fn corrected_over(summary: &Summary, base: &RunTally, comparison: &Comparison) -> Option<u32> {
+    let planned = summary.plan.gates.as_ref()?.base.as_ref()?;
+    let is_regression = comparison.answer == ComparisonAnswer::Regression;
+    let ended = summary.ended.as_ref()?;
+    ended
+        .no_regression_over
+        .filter(|_| is_regression && planned == base)
 }
 
 fn max_errors(summary: &Summary, most: u32) -> Condition {

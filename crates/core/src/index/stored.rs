@@ -3,33 +3,35 @@
 //! The main type is [`StoredIndex`]. It remembers where the line of each file is. A file name is first taken from
 //! the beginning of a line without parsing the rest, so an entry is valid only if the whole line says the same.
 
+mod lines;
+
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use memchr::memmem;
 use serde::Deserialize;
 
 use crate::event::TrialStarted;
-use crate::record::{INDEX, RunReader, TrialBegan};
+use crate::record::{INDEX, RunReader, TrialBegan, open_file};
 
+use self::lines::{LineReader, each_line};
 use super::{INDEX_VERSION, IndexEntry, IndexLine};
 
 /// Where the file's name must be in a line.
 const HEAD: usize = 512;
 
+/// What precedes the file's name in a line.
+const FILE: &[u8] = b"\"file\":\"";
+
 /// The readable part of an index, which may be incomplete, of another version, or missing.
 #[derive(Debug)]
 pub(super) struct StoredIndex {
-    file: Option<File>,
+    reader: Option<LineReader>,
     /// The line of each trial file, in the order of the files.
     lines: Vec<LinePlace>,
     /// Whether every line was valid so far, and no file occurred twice.
     pub(super) is_whole: bool,
     /// Whether a newer Proctor wrote some of it.
     pub(super) is_newer: bool,
-    /// The bytes of the latest line.
-    line: Vec<u8>,
 }
 
 /// Where the line of a file is.
@@ -84,31 +86,31 @@ impl StoredIndex {
     /// Finds the lines of these files, which are sorted.
     pub(super) fn read(run: &RunReader, files: &[Box<str>]) -> Self {
         let mut stored = Self {
-            file: None,
+            reader: None,
             lines: vec![LinePlace::Missing; files.len()],
             is_whole: true,
             is_newer: false,
-            line: Vec::new(),
         };
-        let Ok(file) = File::open(run.folder().join(INDEX)) else {
+        let Ok(file) = open_file(&run.folder().join(INDEX)) else {
             stored.is_whole = false;
             return stored;
         };
-        let mut offset = 0;
-        let is_read = each_line(&file, |line, has_end| {
-            let bytes = line.len();
-            match head(line) {
-                LineHead::Began => {}
-                LineHead::Entry(file) => match files.binary_search_by(|name| (**name).cmp(file)) {
-                    Ok(index) => stored.add(index, LinePlace::At { offset, bytes }),
-                    Err(_) => stored.reject(line),
-                },
-                LineHead::Unknown => stored.reject(line),
-            }
-            offset += bytes as u64 + u64::from(has_end);
+        let file_key = memmem::Finder::new(FILE);
+        let mut next = 0;
+        let is_read = each_line(&file, |offset, line| match head(line, &file_key) {
+            LineHead::Began => {}
+            LineHead::Entry(file) => match position(files, next, file) {
+                Some(index) => {
+                    next = index + 1;
+                    let bytes = line.len();
+                    stored.add(index, LinePlace::At { offset, bytes });
+                }
+                None => stored.reject(line),
+            },
+            LineHead::Unknown => stored.reject(line),
         });
         stored.is_whole &= is_read;
-        stored.file = Some(file);
+        stored.reader = Some(LineReader::new(file));
         stored
     }
 
@@ -129,25 +131,24 @@ impl StoredIndex {
 
     /// The stored entry of a file, by its place in the list of files.
     pub(super) fn entry(&mut self, index: usize, file: &str) -> Option<IndexEntry> {
-        self.load(index)?;
-        let parsed = match serde_json::from_slice(&self.line) {
-            Ok(IndexLine::Ended(entry) | IndexLine::Left(entry)) => Some(*entry),
-            Ok(IndexLine::Began(_)) | Err(_) => None,
+        let line = self.bytes(index)?;
+        let parsed = match parse(line) {
+            Some(IndexLine::Ended(entry) | IndexLine::Left(entry)) => Some(*entry),
+            Some(IndexLine::Began(_)) | None => None,
         };
         let fits = |entry: &IndexEntry| entry.version == INDEX_VERSION && entry.file == file;
         let entry = parsed.filter(fits);
         if entry.is_none() {
+            let is_newer = is_newer(line);
+            self.is_newer |= is_newer;
             self.forget(index);
-            self.is_newer |= is_newer(&self.line);
         }
         entry
     }
 
     /// Like [`StoredIndex::entry`], but parses only what identifies the trial.
     pub(super) fn identity(&mut self, index: usize, file: &str) -> Option<EntryIdentity> {
-        self.load(index)?;
-        let (IdentityLine::Ended(entry) | IdentityLine::Left(entry)) =
-            serde_json::from_slice(&self.line).ok()?;
+        let (IdentityLine::Ended(entry) | IdentityLine::Left(entry)) = parse(self.bytes(index)?)?;
         Some(entry).filter(|entry| entry.version == INDEX_VERSION && entry.file == file)
     }
 
@@ -159,29 +160,36 @@ impl StoredIndex {
 
     /// The bytes of the line of a file, if the index has one.
     pub(super) fn bytes(&mut self, index: usize) -> Option<&[u8]> {
-        self.load(index)?;
-        Some(&self.line)
-    }
-
-    fn load(&mut self, index: usize) -> Option<()> {
         let LinePlace::At { offset, bytes } = self.lines[index] else {
             return None;
         };
-        let file = self.file.as_mut()?;
-        file.seek(SeekFrom::Start(offset)).ok()?;
-        self.line.resize(bytes, 0);
-        file.read_exact(&mut self.line).ok()
+        self.reader.as_mut()?.line(offset, bytes).ok()
     }
+}
+
+/// Parses a line. Text that is checked once is parsed faster than bytes.
+fn parse<'de, T: Deserialize<'de>>(line: &'de [u8]) -> Option<T> {
+    serde_json::from_str(str::from_utf8(line).ok()?).ok()
+}
+
+/// The index of a file in the sorted list. An index that was written in one go has the order of the files, so the next
+/// file is nearly always the right one.
+fn position(files: &[Box<str>], next: usize, file: &str) -> Option<usize> {
+    if files.get(next).is_some_and(|name| **name == *file) {
+        return Some(next);
+    }
+    files.binary_search_by(|name| (**name).cmp(file)).ok()
 }
 
 /// The trials that have begun and not ended.
 pub(super) fn under_way(run: &RunReader) -> Vec<TrialBegan> {
     let mut began: Vec<TrialBegan> = Vec::new();
     let mut over = BTreeSet::new();
-    let Ok(file) = File::open(run.folder().join(INDEX)) else {
+    let Ok(file) = open_file(&run.folder().join(INDEX)) else {
         return began;
     };
-    each_line(&file, |line, _| match head(line) {
+    let file_key = memmem::Finder::new(FILE);
+    each_line(&file, |_, line| match head(line, &file_key) {
         LineHead::Began => {
             if let Ok(IndexLine::Began(trial)) = serde_json::from_slice(line) {
                 began.push(trial);
@@ -194,32 +202,14 @@ pub(super) fn under_way(run: &RunReader) -> Vec<TrialBegan> {
     began
 }
 
-/// Calls `take` with each line, and whether a line feed ends it. Returns whether all of the file could be read.
-fn each_line(file: &File, mut take: impl FnMut(&[u8], bool)) -> bool {
-    let mut file = BufReader::with_capacity(1 << 16, file);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match file.read_until(b'\n', &mut line) {
-            Ok(0) => return true,
-            Ok(_) => {
-                let has_end = line.pop_if(|byte| *byte == b'\n').is_some();
-                take(&line, has_end);
-            }
-            Err(_) => return false,
-        }
-    }
-}
-
-fn head(line: &[u8]) -> LineHead<'_> {
+fn head<'a>(line: &'a [u8], file_key: &memmem::Finder<'_>) -> LineHead<'a> {
     if line.starts_with(b"{\"began\":") {
         return LineHead::Began;
     }
     let is_entry = line.starts_with(b"{\"ended\":{") || line.starts_with(b"{\"left\":{");
     let file = || {
-        const KEY: &[u8] = b"\"file\":\"";
         let head = &line[..line.len().min(HEAD)];
-        let value = &head[memmem::find(head, KEY)? + KEY.len()..];
+        let value = &head[file_key.find(head)? + FILE.len()..];
         let end = memchr::memchr(b'"', value)?;
         str::from_utf8(&value[..end]).ok()
     };

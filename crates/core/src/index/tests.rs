@@ -185,9 +185,12 @@ fn a_trial_is_named_by_the_index_without_opening_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let run = three(folder.path());
     let named = || -> Vec<(String, Option<String>)> {
-        let all = identities(&run).unwrap().into_iter();
-        all.map(|(file, trial)| (file.file_name().to_owned(), trial.map(|trial| trial.case)))
-            .collect()
+        let mut all = Vec::new();
+        let take = |file: TrialFile, trial: Option<TrialStarted>| {
+            all.push((file.file_name().to_owned(), trial.map(|trial| trial.case)));
+        };
+        each_identity(&run, take).unwrap();
+        all
     };
     let case = |name: &str| Some(format!("tasks/{name}.yaml#{name}"));
     let expected = [

@@ -12,9 +12,10 @@ use sha2::{Digest, Sha256};
 
 use crate::event::Body;
 
+use super::events::open_file;
 use super::log::{new_file, sync_folder};
 use super::sync::in_parallel;
-use super::{BLOBS, RecordError};
+use super::{BLOBS, MAX_FRAME, RecordError};
 
 /// The blobs of a run, for reading.
 #[derive(Debug, Clone)]
@@ -44,6 +45,17 @@ impl Blobs {
         }))
     }
 
+    /// The bytes with a hash, if the run has them as a blob.
+    pub fn whole(&self, sha256: &str) -> Result<Option<Vec<u8>>, RecordError> {
+        if !is_digest(sha256) {
+            return Ok(None);
+        }
+        match fs::metadata(self.folder.join(sha256)) {
+            Ok(file) if file.len() <= MAX_FRAME as u64 => self.read(sha256, file.len()).map(Some),
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+
     /// Reads a blob and verifies its hash.
     fn read(&self, sha256: &str, length: u64) -> Result<Vec<u8>, RecordError> {
         let path = self.folder.join(sha256);
@@ -52,15 +64,11 @@ impl Blobs {
             reason,
         };
         // The name comes from a file, and must not lead outside the folder.
-        if sha256.len() != 64
-            || !sha256
-                .bytes()
-                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-        {
+        if !is_digest(sha256) {
             return Err(damaged("its name is not a SHA-256 hash".to_owned()));
         }
         let mut bytes = Vec::new();
-        File::open(&path)
+        open_file(&path)
             .and_then(|file| file.take(length.saturating_add(1)).read_to_end(&mut bytes))
             .map_err(RecordError::io("read", &path))?;
         if bytes.len() as u64 != length {
@@ -71,6 +79,11 @@ impl Blobs {
         }
         Ok(bytes)
     }
+}
+
+fn is_digest(text: &str) -> bool {
+    let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.len() == 64 && text.bytes().all(is_hex)
 }
 
 /// The SHA-256 of the bytes in lower-case hexadecimal.

@@ -9,9 +9,9 @@ use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CaseTally, CheckEvaluated, CheckId, CheckPlace,
     ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
-    PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted, RunTally,
-    SelectedCall, ServerSeen, SourceContext, StepEnded, ToolName, ToolsSelected, TrialEnded,
-    TrialStarted, UnknownEvent,
+    PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted,
+    RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded, SurfaceChange, SurfaceCompared,
+    ToolName, ToolsSelected, TrialEnded, TrialStarted, UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -56,6 +56,9 @@ impl Redactor {
             }),
             EventKind::RunPlanned(planned) => EventKind::RunPlanned(self.planned(planned)),
             EventKind::ServerSeen(seen) => EventKind::ServerSeen(self.server_seen(seen)),
+            EventKind::SurfaceCompared(compared) => {
+                EventKind::SurfaceCompared(self.surface_compared(compared))
+            }
             EventKind::Prompted { text } => EventKind::Prompted {
                 text: self.body(text),
             },
@@ -116,6 +119,7 @@ impl Redactor {
                 let trials = run.changed_trials.into_iter();
                 trials.map(|trial| self.owned(trial)).collect()
             },
+            ..run
         }
     }
 
@@ -150,6 +154,27 @@ impl Redactor {
             expected: expected.collect(),
             calls: calls.collect(),
             ..selected
+        }
+    }
+
+    fn surface_compared(&self, compared: SurfaceCompared) -> SurfaceCompared {
+        let changes = compared.changes.into_iter();
+        SurfaceCompared {
+            server: self.owned(compared.server),
+            changes: changes.map(|change| self.surface_change(change)).collect(),
+            ..compared
+        }
+    }
+
+    /// A change of a surface without secrets.
+    pub fn surface_change(&self, change: SurfaceChange) -> SurfaceChange {
+        SurfaceChange {
+            place: self.owned(change.place),
+            message: self.owned(change.message),
+            witness: change
+                .witness
+                .and_then(|witness| serde_json::from_str(&self.json(&witness.to_string())).ok()),
+            ..change
         }
     }
 
@@ -266,10 +291,27 @@ impl Redactor {
                     .asked
                     .gates
                     .map(|gates| Box::new(self.gates(*gates))),
+                profile: planned
+                    .asked
+                    .profile
+                    .map(|profile| Box::new(self.profile(*profile))),
                 ..planned.asked
             },
             warnings: planned.warnings.into_iter().map(warning).collect(),
             ..planned
+        }
+    }
+
+    fn profile(&self, profile: PlannedProfile) -> PlannedProfile {
+        PlannedProfile {
+            name: self.owned(profile.name),
+            file: self.owned(profile.file),
+            values: profile
+                .values
+                .into_iter()
+                .map(|(key, value)| (self.owned(key), self.owned(value)))
+                .collect(),
+            overridden: self.list(profile.overridden),
         }
     }
 
@@ -285,6 +327,7 @@ impl Redactor {
                 agents: self.list(base.agents),
                 cases: base.cases.into_iter().map(case).collect(),
                 changed_trials: self.list(base.changed_trials),
+                ..base
             }),
             ..gates
         }

@@ -54,6 +54,7 @@ impl RecordedTrial {
                 | EventKind::RunEnded(_)
                 | EventKind::RunPlanned(_)
                 | EventKind::ServerSeen(_)
+                | EventKind::SurfaceCompared(_)
                 | EventKind::TrialStarted(_)
                 | EventKind::PhaseStarted { .. }
                 | EventKind::Frame(_)

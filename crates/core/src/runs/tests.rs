@@ -143,3 +143,27 @@ fn a_run_is_also_named_by_a_file_that_holds_it() {
     let expected = "is a file: this command needs the folder of a run";
     assert!(error.ends_with(expected), "{error}");
 }
+
+#[test]
+fn a_folder_of_runs_is_told_from_a_run_and_names_only_what_is_in_it() {
+    let folder = runs();
+    let runs = folder.path();
+    assert!(is_store(runs));
+    assert!(!is_store(&runs.join("mine")));
+    assert!(!is_store(&runs.join("absent")));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(!is_store(empty.path()));
+    assert_eq!(named(runs, "mine").unwrap(), Some(runs.join("mine")));
+    for other in [
+        "min",
+        "",
+        ".",
+        "..",
+        "mine/",
+        "mine/trials",
+        "/etc",
+        "mine\0",
+    ] {
+        assert_eq!(named(runs, other).unwrap(), None, "{other}");
+    }
+}

@@ -78,6 +78,19 @@ impl RegressionTest {
         self.suite_is_worse() || self.worse_cases().next().is_some()
     }
 
+    /// One p-value for the whole rule: it is a regression if this is at most [`ALPHA`]. Several suites are
+    /// corrected with it.
+    pub fn overall_p(&self) -> f64 {
+        let share = self.suite_alpha() / ALPHA;
+        let suite = self
+            .suite
+            .is_worse()
+            .then_some(self.suite.two_sided / share);
+        let cases = self.cases.iter().flatten().filter(|test| test.is_worse);
+        let cases = cases.map(|test| test.adjusted / (1.0 - share));
+        suite.into_iter().chain(cases).fold(1.0, f64::min)
+    }
+
     /// Whether as many trials could show a regression at all: if every trial of the base passed, and
     /// every new one failed.
     pub fn can_show(strata: &[Stratum]) -> bool {

@@ -69,15 +69,7 @@ impl Sprt {
 /// A 95 % interval of a rate that is valid after any number of looks, from a uniform mixture of all rates.
 pub fn confidence_sequence(passed: u32, not_passed: u32) -> Interval {
     let (s, f) = (f64::from(passed), f64::from(not_passed));
-    let mixture = ln_beta(s + 1.0, f + 1.0);
-    let limit = 20.0_f64.ln();
-    // Above zero, the trials speak against this rate too strongly.
-    let against = |p: f64| {
-        let part = |count: f64, share: f64| {
-            if count > 0.0 { count * share.ln() } else { 0.0 }
-        };
-        mixture - part(s, p) - part(f, 1.0 - p) - limit
-    };
+    let against = evidence_against(s, f);
     let best = if s + f > 0.0 { s / (s + f) } else { 0.5 };
     Interval {
         low: if passed == 0 {
@@ -91,6 +83,64 @@ pub fn confidence_sequence(passed: u32, not_passed: u32) -> Interval {
             root(&against, best, 1.0)
         },
     }
+}
+
+/// How strongly trials speak against a rate; above zero, too strongly for a 95 % interval to hold it.
+fn evidence_against(passed: f64, not_passed: f64) -> impl Fn(f64) -> f64 {
+    let mixture = ln_beta(passed + 1.0, not_passed + 1.0);
+    let limit = 20.0_f64.ln();
+    let part = |count: f64, share: f64| {
+        if count > 0.0 { count * share.ln() } else { 0.0 }
+    };
+    move |p| mixture - part(passed, p) - part(not_passed, 1.0 - p) - limit
+}
+
+/// An answer about a rate from complete rounds, valid however often one looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AnytimeAnswer {
+    pub decision: Decision,
+    /// The interval after the round that decided, else after the last round.
+    pub interval: Interval,
+    /// The rounds that the answer is based on.
+    pub rounds: u32,
+    pub passed: u32,
+    pub counted: u32,
+}
+
+/// Whether the mean pass rate of all cases is at least `least`, decided by the first round after which the
+/// anytime-valid interval lies on one side of it.
+///
+/// A round is one trial of every case, as how many passed and did not pass. Cases may have different rates: a
+/// round varies at most as much as trials of the mean rate, so the interval stays valid. After a part of a round
+/// it would not: the cases that run first may be the easy ones.
+pub fn decide_rate(rounds: impl IntoIterator<Item = (u32, u32)>, least: f64) -> AnytimeAnswer {
+    let mut answer = AnytimeAnswer {
+        decision: Decision::Continue,
+        interval: confidence_sequence(0, 0),
+        rounds: 0,
+        passed: 0,
+        counted: 0,
+    };
+    for (passed, not_passed) in rounds {
+        answer.rounds += 1;
+        answer.passed += passed;
+        answer.counted += passed + not_passed;
+        let (s, f) = (
+            f64::from(answer.passed),
+            f64::from(answer.counted - answer.passed),
+        );
+        // The same as comparing `least` with the interval, without computing the interval.
+        if evidence_against(s, f)(least) > 0.0 {
+            answer.decision = if s > least * (s + f) {
+                Decision::Accept
+            } else {
+                Decision::Reject
+            };
+            break;
+        }
+    }
+    answer.interval = confidence_sequence(answer.passed, answer.counted - answer.passed);
+    answer
 }
 
 /// Where a function crosses zero between a point below and a point above it, by bisection.

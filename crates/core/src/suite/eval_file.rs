@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::assertion_file::AssertionsFile;
 use super::gates_file::GatesFile;
 use super::rows::node_names;
+use super::surface_file::{LintFile, SurfaceFile};
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
     Context, Decode, Definitions, KeySpans, LooseText, NonEmpty, PositiveInteger, RequiredKey,
@@ -94,6 +95,10 @@ record! {
         "isolation" => isolation: Option<Isolation>,
         /// The conditions for success. Only Proctor supports this key.
         "gates" => gates: Option<StrictKeys<GatesFile>>,
+        /// The surface contract: what may change about the servers. Only Proctor supports this key.
+        "surface" => surface: Option<StrictKeys<SurfaceFile>>,
+        /// The rules of `proctor lint`. Only Proctor supports this key.
+        "lint" => lint: Option<StrictKeys<LintFile>>,
     }
 }
 

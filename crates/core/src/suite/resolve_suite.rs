@@ -10,6 +10,7 @@ use super::mcp_file::McpFile;
 use super::resolve_assertions::ServerScope;
 use super::resolve_task_sets::{self, Scope};
 use super::server::{self, Servers};
+use super::surface_file;
 use super::template::{Reference, Template, TemplateError, TemplatePart, TemplateValue};
 use super::{Agent, Extension, Isolation, JudgeConfig, JudgeModel, Limits, Package, Suite};
 use crate::decode::{Context, Decode};
@@ -61,6 +62,15 @@ impl Loader<'_> {
                 .gates
                 .as_ref()
                 .map(|gates| PlannedGates::from(&**gates))
+                .unwrap_or_default(),
+            surface: config
+                .surface
+                .as_ref()
+                .and_then(|surface| surface_file::contract(surface, cx)),
+            lint_off: config
+                .lint
+                .as_ref()
+                .map(|lint| surface_file::switched_off(lint, cx))
                 .unwrap_or_default(),
             task_sets: task_sets(config),
             cases: tasks.cases,

@@ -104,6 +104,23 @@ impl From<&ModelActivity> for ModelSpending {
 }
 
 impl TrialResult {
+    /// A result of which only the outcome is known.
+    pub(super) fn ended(outcome: Outcome) -> Self {
+        let nothing = ModelSpending::from(&ModelActivity::default());
+        Self {
+            file: String::new(),
+            attempt: 1,
+            outcome,
+            blame: None,
+            reason: None,
+            decisive: None,
+            duration: Duration::ZERO,
+            selection: None,
+            agent: nothing,
+            judge: nothing,
+        }
+    }
+
     /// The result of an attempt in a file; `None` if it has not ended.
     pub(super) fn of(file: &str, attempt: u32, result: &Attempt) -> Option<Self> {
         // The rename ends a trial: the outcome in a `.part` file does not count.

@@ -15,6 +15,7 @@ fn trial(case: &str, agent: &str, repeat: u32) -> NamedTrial {
         agent: Some(format!("{agent} (openai:gpt-5)")),
         repeat,
         runs: 10,
+        places: Arc::default(),
     }
 }
 
@@ -44,6 +45,34 @@ fn a_trial_is_named_as_reports_print_it() {
     check("crash-loop", 12);
     check("loop-2", 6);
     check("fix-crash-loop 5", 0);
+}
+
+#[test]
+fn a_trial_is_named_by_its_labels_and_by_nothing_else() {
+    let mut all = trials();
+    // Names that look like parts of labels.
+    all.extend(["case 4", "a/b", "/", "4"].map(|case| trial(case, "a/b", 4)));
+    all[0].agent = None;
+    let mut texts: Vec<String> = all.iter().flat_map(NamedTrial::labels).collect();
+    let changed: Vec<String> = texts
+        .iter()
+        .flat_map(|text| {
+            [
+                format!("{text} "),
+                format!(" {text}"),
+                format!("{text} 04"),
+                format!("/{text}"),
+            ]
+        })
+        .collect();
+    texts.extend(changed);
+    texts.extend(["", " ", "4", "a/", "fix-crash-loop +4"].map(str::to_owned));
+    for trial in &all {
+        for text in &texts {
+            let is_label = trial.labels().any(|label| label == *text);
+            assert_eq!(trial.is_named(text), is_label, "{text:?} of {trial:?}");
+        }
+    }
 }
 
 #[test]

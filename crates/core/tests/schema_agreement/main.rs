@@ -3,6 +3,8 @@
 //! Random mutations of valid files go to both. Only rules that a schema can express are compared:
 //! whether a server exists or a pattern compiles is the job of the loader.
 
+#![recursion_limit = "256"]
+
 mod broken;
 mod complete;
 

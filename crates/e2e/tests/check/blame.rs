@@ -162,3 +162,21 @@ fn a_model_that_failed_until_the_time_was_over_is_to_blame() {
     assert!(reason.contains("and never replied"), "{reason}");
     assert_eq!(seen.code, Some(3), "{}", seen.stderr);
 }
+
+#[test]
+fn the_last_words_of_a_server_are_shown_once() {
+    let rules = "  - reply: {calls: [{tool: echo, arguments: {text: hi}}]}\n";
+    let modes = ["--mode", "exit-in-call=9", "--mode", "stderr=no state file"];
+    let suite = SuiteFixture::new(rules, &modes);
+    let used = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+    suite.eval(&json!({}), &json!({"assertions": used}));
+    suite.task("dies", &json!({}));
+    let output = suite.proctor(&["check", "eval.yaml", "-q", "--record", "run"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(report.matches("no state file").count(), 1, "{report}");
+    // The line that says why is not the last one.
+    let summary = suite.proctor(&["result", "summary", "run"]);
+    let summary = String::from_utf8(summary.stdout).unwrap();
+    assert_eq!(summary.matches("no state file").count(), 1, "{summary}");
+}

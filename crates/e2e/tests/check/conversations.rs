@@ -69,7 +69,7 @@ fn a_trial_is_a_conversation_from_the_prompt_to_the_checks() {
     let text = shown(&suite, &["llm-agent/bad-2"]);
     assert_eq!(text.matches("FAIL  bad-2").count(), 3, "{text}");
     assert!(
-        text.contains("FAIL  toolsUsed\n      `fixture` `echo` was never called"),
+        text.contains("FAIL  toolsUsed (eval.yaml:1)\n      `fixture` `echo` was never called"),
         "{text}"
     );
     let all = shown(&suite, &[]);

@@ -125,6 +125,13 @@ fn a_shell_is_told_runs_trials_and_numbers() {
     assert_eq!(runs[0], "latest");
     assert!(runs[1].ends_with("-suite"), "{runs:?}");
     assert_eq!(completed(&["check", "--resume", ""]), runs);
+    for words in [
+        &["result", "diff", ""][..],
+        &["result", "diff", "latest", ""],
+        &["check", "eval.yaml", "--no-regression", ""],
+    ] {
+        assert_eq!(completed(words), runs, "{words:?}");
+    }
     assert_eq!(completed(&["result", "view", "latest", "wa"]), ["wait"]);
     assert_eq!(
         completed(&["result", "view", "latest", "wait", ""]),

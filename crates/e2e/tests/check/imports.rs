@@ -1,32 +1,18 @@
 //! Result files of mcpchecker: written from a real run, by hand, and read by every command.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
-
-const RULES: &str = r"
-  - when: {prompt: good, results: 0}
-    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
-  - reply: {text: done}
-";
 
 /// Written by hand, after the format's description, in both forms.
 const NEW: &str = include_str!("../../../core/tests/results/mcpchecker-shop-out.json");
 const OLD: &str = include_str!("../../../core/tests/results/gevals-shop-out.json");
 
-fn proctor(suite: &SuiteFixture, words: &[&str]) -> Output {
-    Command::new(proctor_e2e::proctor())
-        .args(words)
-        .current_dir(suite.folder())
-        .output()
-        .unwrap()
-}
-
 #[track_caller]
 fn done(suite: &SuiteFixture, words: &[&str]) -> String {
-    let output = proctor(suite, words);
+    let output = suite.proctor(words);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{words:?}: {stderr}");
     String::from_utf8(output.stdout).unwrap()
@@ -34,21 +20,17 @@ fn done(suite: &SuiteFixture, words: &[&str]) -> String {
 
 #[track_caller]
 fn refused(suite: &SuiteFixture, words: &[&str]) -> String {
-    let output = proctor(suite, words);
+    let output = suite.proctor(words);
     assert_eq!(output.status.code(), Some(2), "{words:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
 /// A suite with a run of three cases with three trials each, of which one case fails.
 fn suite() -> SuiteFixture {
-    let suite = SuiteFixture::new(RULES, &[]);
-    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
-    suite.eval(&json!({}), &json!({"assertions": assertions}));
-    suite.task("good", &json!({}));
+    let suite = SuiteFixture::good_and_bad();
     suite.task("good too", &json!({}));
-    suite.task("bad", &json!({}));
     let words = ["check", "eval.yaml", "-n", "3", "--record", "run"];
-    assert_eq!(proctor(&suite, &words).status.code(), Some(1));
+    assert_eq!(suite.proctor(&words).status.code(), Some(1));
     for (name, text) in [("new.json", NEW), ("old.json", OLD)] {
         fs::write(suite.path(name), text).unwrap();
     }
@@ -163,7 +145,7 @@ fn result_files_are_summarised_and_graded_again() {
     assert!(error.contains("name an eval file with `--with`"), "{error}");
     let regrade = |file: &str, eval: &str| {
         let words = ["result", "regrade", file, "--with", eval, "-o", "json"];
-        let output = proctor(&suite, &words);
+        let output = suite.proctor(&words);
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         let results = document["results"].as_array().unwrap();
         let passed = results
@@ -258,4 +240,65 @@ fn flags_without_meaning_and_files_without_results_are_refused() {
     // A run is continued in its folder.
     let error = refused(&suite, &["check", "--resume", "new.json"]);
     assert!(error.contains("needs the folder of a run"), "{error}");
+}
+
+#[test]
+fn result_files_are_verified_and_compared() {
+    let suite = suite();
+    let real = "mcpchecker-real-out.json";
+    let verify = |words: &[&str]| {
+        let output = suite.proctor(&[&["result", "verify"], words].concat());
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    for words in [
+        &["--min-pass-rate", "0.6"][..],
+        &["--min-pass-rate", "0.7"],
+        &["--assertion", "0.66"],
+        &["--assertion", "0.67"],
+        &["--task", "1"],
+        &["--max-errors", "0"],
+    ] {
+        let file = verify(&[&[real], words].concat());
+        assert_eq!(file, verify(&[&["run"], words].concat()), "{words:?}");
+        let is_met = ["0.6", "0.66", "1"].contains(&words[1]);
+        assert_eq!(file.0, Some(i32::from(!is_met)), "{words:?}: {}", file.1);
+    }
+    // The same verdicts in another file: no regression, and too few trials to show one.
+    let diff = suite.proctor(&["result", "diff", real, "new.json"]);
+    let text = String::from_utf8(diff.stdout).unwrap();
+    assert_eq!(diff.status.code(), Some(3), "{text}");
+    assert!(
+        text.contains("REMOVED 3 cases not in the new run"),
+        "{text}"
+    );
+    let text = fs::read_to_string(suite.path(real)).unwrap();
+    let worse = text.replace("\"taskPassed\":true", "\"taskPassed\":false");
+    assert_ne!(worse, text);
+    fs::write(suite.path("worse.json"), worse).unwrap();
+    let diff = suite.proctor(&["result", "diff", real, "worse.json"]);
+    let text = String::from_utf8(diff.stdout).unwrap();
+    assert_eq!(diff.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("Regression"), "{text}");
+    let same = refused(&suite, &["result", "diff", real, real]);
+    assert!(same.contains("BASE and NEW are the same run"), "{same}");
+}
+
+/// A result file has the times of calls, but not of responses.
+#[test]
+fn unknown_durations_are_not_shown_as_zero() {
+    let suite = suite();
+    for file in ["mcpchecker-real-out.json", "new.json", "old.json"] {
+        for words in [
+            &["show"][..],
+            &["view"],
+            &["summary"],
+            &["summary", "--cases"],
+        ] {
+            let text = done(&suite, &[&["result", words[0], file], &words[1..]].concat());
+            assert!(!text.contains("0µs"), "{file} {words:?}: {text}");
+        }
+    }
 }

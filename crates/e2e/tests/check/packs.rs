@@ -5,13 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use proctor_e2e::suite::SuiteFixture;
-use serde_json::json;
-
-const RULES: &str = r"
-  - when: {prompt: good, results: 0}
-    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
-  - reply: {text: done}
-";
+use serde_json::Value;
 
 /// Runs the program with temporary folders of its own, and checks that it leaves none.
 fn proctor(suite: &SuiteFixture, words: &[&str]) -> Output {
@@ -47,11 +41,7 @@ fn refused(suite: &SuiteFixture, words: &[&str]) -> String {
 
 /// A suite with a run of a case that passes and one that fails, two trials each.
 fn suite() -> SuiteFixture {
-    let suite = SuiteFixture::new(RULES, &[]);
-    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
-    suite.eval(&json!({}), &json!({"assertions": assertions}));
-    suite.task("good", &json!({}));
-    suite.task("bad", &json!({}));
+    let suite = SuiteFixture::good_and_bad();
     let words = ["check", "eval.yaml", "-n", "2", "--record", "run"];
     assert_eq!(proctor(&suite, &words).status.code(), Some(1));
     suite
@@ -229,4 +219,89 @@ fn a_pack_of_another_program_is_read() {
     tar(&["-xzf", "p.tar.gz", "-C", "unpacked"]);
     let again = done(&suite, &["result", "show", "unpacked/run", "-o", "json"]);
     assert_eq!(again.replace("unpacked/run", "run"), shown);
+}
+
+#[test]
+fn packs_are_verified_and_compared_as_their_folders_are() {
+    let suite = suite();
+    // The same cases, and none of their trials passes.
+    suite.write(
+        "model.yaml",
+        "kind: Script\nrules:\n  - reply: {text: done}\n",
+    );
+    let words = ["check", "eval.yaml", "-n", "2", "--record", "worse"];
+    assert_eq!(proctor(&suite, &words).status.code(), Some(1));
+    for run in ["run", "worse"] {
+        let pack = format!("{run}.tar.gz");
+        done(&suite, &["result", "export", run, "--pack", &pack]);
+    }
+    let seen = |words: &[&str]| {
+        let output = proctor(&suite, words);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), stdout.replace(".tar.gz", ""), stderr)
+    };
+    for (words, exit) in [
+        (
+            &["result", "verify", "run", "--min-pass-rate", "0.5"][..],
+            0,
+        ),
+        (&["result", "verify", "worse", "--min-pass-rate", "0.5"], 1),
+        (&["result", "verify", "run", "--assertion", "0.6"], 1),
+        (&["result", "verify", "run", "-o", "json"], 1),
+        (&["result", "verify", "worse", "--no-regression", "run"], 3),
+        (&["result", "diff", "run", "worse"], 3),
+        (&["result", "diff", "run", "worse", "-o", "json"], 3),
+    ] {
+        let folders = seen(words);
+        let packs: Vec<String> = words
+            .iter()
+            .map(|word| match *word {
+                "run" | "worse" => format!("{word}.tar.gz"),
+                word => word.to_owned(),
+            })
+            .collect();
+        let packs: Vec<&str> = packs.iter().map(String::as_str).collect();
+        assert_eq!(folders.0, Some(exit), "{words:?}: {folders:?}");
+        assert_eq!(seen(&packs), folders, "{words:?}");
+    }
+}
+
+/// A run is never worse than itself, so comparing it with its own pack would always be green.
+#[test]
+fn a_pack_of_the_run_itself_is_not_a_base() {
+    let suite = suite();
+    done(&suite, &["result", "export", "run", "--pack", "p.tar.gz"]);
+    let error = refused(&suite, &["result", "diff", "run", "p.tar.gz"]);
+    assert!(error.contains("BASE and NEW are the same run"), "{error}");
+    let error = refused(&suite, &["result", "diff", "p.tar.gz", "run"]);
+    assert!(error.contains("BASE and NEW are the same run"), "{error}");
+    let words = ["result", "verify", "run", "--no-regression", "p.tar.gz"];
+    let error = refused(&suite, &words);
+    assert!(error.contains("is the run itself: `p.tar.gz`"), "{error}");
+}
+
+#[test]
+fn a_new_run_is_compared_with_a_base_of_any_form() {
+    let suite = suite();
+    done(&suite, &["result", "export", "run", "--pack", "p.tar.gz"]);
+    let convert = ["result", "convert", "run", "--to", "mcpchecker", "--out"];
+    done(&suite, &[&convert[..], &["base.json"]].concat());
+    let gated = |base: &str, record: &str| {
+        let words = ["check", "eval.yaml", "-n", "2", "-q", "-o", "json"];
+        let gate = ["--no-regression", base, "--record", record];
+        let output = proctor(&suite, &[&words[..], &gate].concat());
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), document["proctor"]["gate"].clone())
+    };
+    // Two cases with two trials are too few for an answer, whatever holds the base.
+    let folder = gated("run", "a");
+    assert_eq!(folder.0, Some(3), "{folder:?}");
+    let reason = folder.1["reasons"][0].as_str().unwrap();
+    assert!(reason.contains("Inconclusive"), "{reason}");
+    assert_eq!(gated("p.tar.gz", "b"), folder);
+    assert_eq!(gated("base.json", "c").0, Some(3));
+    let words = ["check", "eval.yaml", "--no-regression", "none.tar.gz"];
+    let error = refused(&suite, &words);
+    assert!(error.contains("the base of `--no-regression`"), "{error}");
 }

@@ -10,20 +10,6 @@ use std::process::{Command, Output};
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
-const RULES: &str = r"
-  - when: {prompt: good, results: 0}
-    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
-  - reply: {text: done}
-";
-
-fn proctor(suite: &SuiteFixture, words: &[&str]) -> Output {
-    Command::new(proctor_e2e::proctor())
-        .args(words)
-        .current_dir(suite.folder())
-        .output()
-        .unwrap()
-}
-
 fn text(output: &Output) -> String {
     format!(
         "{}{}",
@@ -34,7 +20,7 @@ fn text(output: &Output) -> String {
 
 /// Runs the suite into `run`.
 fn check(suite: &SuiteFixture, exit: i32) {
-    let output = proctor(suite, &["check", "eval.yaml", "--record", "run", "-q"]);
+    let output = suite.proctor(&["check", "eval.yaml", "--record", "run", "-q"]);
     assert_eq!(output.status.code(), Some(exit), "{}", text(&output));
 }
 
@@ -42,7 +28,7 @@ fn check(suite: &SuiteFixture, exit: i32) {
 fn regrade(suite: &SuiteFixture, words: &[&str], exit: i32) -> Value {
     let mut all = vec!["result", "regrade", "run", "-o", "json"];
     all.extend(words);
-    let output = proctor(suite, &all);
+    let output = suite.proctor(&all);
     assert_eq!(output.status.code(), Some(exit), "{}", text(&output));
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
         panic!("{error}: {}", text(&output));
@@ -69,15 +55,6 @@ fn uses(tool: &str) -> Value {
     json!({"toolsUsed": [{"server": "fixture", "tool": tool}]})
 }
 
-/// A suite whose case `good` calls `echo`, and whose case `bad` calls nothing.
-fn suite() -> SuiteFixture {
-    let suite = SuiteFixture::new(RULES, &[]);
-    suite.eval(&json!({}), &json!({"assertions": uses("echo")}));
-    suite.task("good", &json!({}));
-    suite.task("bad", &json!({}));
-    suite
-}
-
 fn grades(suite: &SuiteFixture) -> Vec<PathBuf> {
     let entries = fs::read_dir(suite.path("run/grades"));
     let entries = entries.into_iter().flatten();
@@ -86,7 +63,7 @@ fn grades(suite: &SuiteFixture) -> Vec<PathBuf> {
 
 #[test]
 fn new_checks_change_verdicts_and_are_stored_beside_the_record() {
-    let suite = suite();
+    let suite = SuiteFixture::good_and_bad();
     check(&suite, 1);
     suite.eval(&json!({}), &json!({"assertions": {"maxToolCalls": 0}}));
     let document = regrade(&suite, &[], 1);
@@ -137,17 +114,17 @@ fn new_checks_change_verdicts_and_are_stored_beside_the_record() {
     assert_eq!(grades(&suite).len(), 1);
     regrade(&suite, &["--name", "../relaxed"], 0);
     assert_eq!(grades(&suite).len(), 2);
-    let shown = proctor(&suite, &["result", "show", "run", "-o", "json"]);
+    let shown = suite.proctor(&["result", "show", "run", "-o", "json"]);
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!(shown["proctor"]["gate"]["answer"], "missed");
 }
 
 #[test]
 fn the_text_says_what_changed_and_why() {
-    let suite = suite();
+    let suite = SuiteFixture::good_and_bad();
     check(&suite, 1);
     suite.eval(&json!({}), &json!({"assertions": {"maxToolCalls": 0}}));
-    let output = proctor(&suite, &["result", "regrade", "run"]);
+    let output = suite.proctor(&["result", "regrade", "run"]);
     let shown = text(&output);
     for part in [
         "bad #1: failed → passed",
@@ -164,7 +141,7 @@ fn the_text_says_what_changed_and_why() {
 
 #[test]
 fn a_changed_or_new_verify_step_is_inconclusive_even_if_it_would_pass() {
-    let suite = suite();
+    let suite = SuiteFixture::good_and_bad();
     let verify = |script: &str| json!({"verify": [{"script": {"inline": script}}]});
     suite.task("good", &verify("test -d /"));
     suite.task("bad", &json!({}));
@@ -192,7 +169,7 @@ fn a_changed_or_new_verify_step_is_inconclusive_even_if_it_would_pass() {
 
 #[test]
 fn a_script_of_a_verify_step_may_not_change_either() {
-    let suite = suite();
+    let suite = SuiteFixture::good_and_bad();
     suite.write("tasks/check.sh", "#!/bin/sh\ntest -d /\n");
     suite.task(
         "good",
@@ -214,7 +191,7 @@ fn make_executable(suite: &SuiteFixture, name: &str) {
 
 #[test]
 fn another_prompt_is_another_task() {
-    let suite = suite();
+    let suite = SuiteFixture::good_and_bad();
     fs::remove_file(suite.path("tasks/bad.yaml")).unwrap();
     check(&suite, 0);
     suite.task("good", &json!({"prompt": {"inline": "good and new"}}));
@@ -233,7 +210,7 @@ fn another_prompt_is_another_task() {
 
 #[test]
 fn cases_that_are_gone_are_named_and_never_pass() {
-    let suite = suite();
+    let suite = SuiteFixture::good_and_bad();
     check(&suite, 1);
     fs::remove_file(suite.path("tasks/bad.yaml")).unwrap();
     suite.task("other", &json!({}));
@@ -250,7 +227,7 @@ fn cases_that_are_gone_are_named_and_never_pass() {
 
 #[test]
 fn trials_whose_record_is_not_whole_are_named_and_the_others_are_graded() {
-    let suite = suite();
+    let suite = SuiteFixture::good_and_bad();
     suite.task("ugly", &json!({}));
     suite.eval(&json!({}), &json!({"assertions": {"maxToolCalls": 9}}));
     check(&suite, 0);
@@ -302,23 +279,20 @@ fn trials_whose_record_is_not_whole_are_named_and_the_others_are_graded() {
 
 #[test]
 fn a_suite_that_can_not_be_loaded_is_an_error() {
-    let suite = suite();
+    let suite = SuiteFixture::good_and_bad();
     check(&suite, 1);
-    let output = proctor(
-        &suite,
-        &["result", "regrade", "run", "--with", "nowhere.yaml"],
-    );
+    let output = suite.proctor(&["result", "regrade", "run", "--with", "nowhere.yaml"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     assert!(text(&output).contains("nowhere.yaml"));
     fs::remove_file(suite.path("eval.yaml")).unwrap();
-    let output = proctor(&suite, &["result", "regrade", "run"]);
+    let output = suite.proctor(&["result", "regrade", "run"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     assert!(grades(&suite).is_empty());
 }
 
 #[test]
 fn a_secret_in_a_check_is_not_shown() {
-    let suite = suite();
+    let suite = SuiteFixture::good_and_bad();
     let secret = "kept-from-everybody-0815";
     check(&suite, 1);
     let arguments = json!({"server": "fixture", "tool": "echo", "arguments": {"text": secret}});

@@ -5,20 +5,6 @@ use std::process::{Command, Output};
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
-const RULES: &str = r"
-  - when: {prompt: good, results: 0}
-    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
-  - reply: {text: done}
-";
-
-fn proctor(suite: &SuiteFixture, words: &[&str]) -> Output {
-    Command::new(proctor_e2e::proctor())
-        .args(words)
-        .current_dir(suite.folder())
-        .output()
-        .unwrap()
-}
-
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -27,7 +13,7 @@ fn stderr(output: &Output) -> String {
 fn trials(suite: &SuiteFixture, words: &[&str], exit: i32) -> (Vec<String>, String) {
     let mut all = vec!["check", "eval.yaml", "-q", "-o", "json"];
     all.extend(words);
-    let output = proctor(suite, &all);
+    let output = suite.proctor(&all);
     let stderr = stderr(&output);
     assert_eq!(output.status.code(), Some(exit), "{words:?}: {stderr}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -38,11 +24,7 @@ fn trials(suite: &SuiteFixture, words: &[&str], exit: i32) -> (Vec<String>, Stri
 
 /// A suite with a case that passes, one that fails, and one whose setup fails.
 fn suite() -> SuiteFixture {
-    let suite = SuiteFixture::new(RULES, &[]);
-    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
-    suite.eval(&json!({}), &json!({"assertions": assertions}));
-    suite.task("good", &json!({}));
-    suite.task("bad", &json!({}));
+    let suite = SuiteFixture::good_and_bad();
     suite.task(
         "broken",
         &json!({"setup": [{"script": {"inline": "exit 3"}}]}),
@@ -106,7 +88,7 @@ fn without_a_matching_run_or_case_nothing_is_selected() {
         "other.yaml",
         &std::fs::read_to_string(suite.path("eval.yaml")).unwrap(),
     );
-    let output = proctor(&suite, &["check", "other.yaml", "--last-failed"]);
+    let output = suite.proctor(&["check", "other.yaml", "--last-failed"]);
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     // A case that is gone is named.
     std::fs::remove_file(suite.path("tasks/bad.yaml")).unwrap();
@@ -118,7 +100,7 @@ fn without_a_matching_run_or_case_nothing_is_selected() {
 fn a_run_to_resume_has_its_own_selection() {
     let suite = suite();
     for flag in ["--last-failed", "--rerun-errors"] {
-        let output = proctor(&suite, &["check", "--resume", "latest", flag]);
+        let output = suite.proctor(&["check", "--resume", "latest", flag]);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     }
 }
@@ -154,7 +136,7 @@ fn shipped_evals_can_be_run_again_too() {
             "json",
         ];
         let server = ["--", server.to_str().unwrap()];
-        let output = proctor(&suite, &[&fixed[..], words, &server].concat());
+        let output = suite.proctor(&[&fixed[..], words, &server].concat());
         assert_eq!(output.status.code(), Some(exit), "{}", stderr(&output));
         stderr(&output)
     };
@@ -168,14 +150,14 @@ fn shipped_evals_can_be_run_again_too() {
 #[test]
 fn a_quiet_run_shows_its_report_and_no_progress() {
     let suite = suite();
-    let loud = proctor(&suite, &["check", "eval.yaml", "-j", "2"]);
+    let loud = suite.proctor(&["check", "eval.yaml", "-j", "2"]);
     assert!(stderr(&loud).contains("failed"), "{}", stderr(&loud));
-    let quiet = proctor(&suite, &["check", "eval.yaml", "-q", "-j", "2"]);
+    let quiet = suite.proctor(&["check", "eval.yaml", "-q", "-j", "2"]);
     assert_eq!(quiet.status.code(), loud.status.code());
     assert!(!stderr(&quiet).contains("failed"), "{}", stderr(&quiet));
     let shown = String::from_utf8_lossy(&quiet.stdout).into_owned();
     assert!(shown.contains("FAIL      bad"), "{shown}");
-    let both = proctor(&suite, &["check", "eval.yaml", "-q", "-v"]);
+    let both = suite.proctor(&["check", "eval.yaml", "-q", "-v"]);
     assert_eq!(both.status.code(), Some(2));
 }
 

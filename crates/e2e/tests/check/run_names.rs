@@ -1,24 +1,10 @@
 //! How people name a run, and `proctor result list`.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
-
-const RULES: &str = r"
-  - when: {prompt: good, results: 0}
-    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
-  - reply: {text: done}
-";
-
-fn proctor(suite: &SuiteFixture, words: &[&str]) -> Output {
-    Command::new(proctor_e2e::proctor())
-        .args(words)
-        .current_dir(suite.folder())
-        .output()
-        .unwrap()
-}
 
 fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -30,7 +16,7 @@ fn stderr(output: &Output) -> String {
 
 /// The last line of stderr, which says what is wrong.
 fn refused(suite: &SuiteFixture, words: &[&str]) -> String {
-    let output = proctor(suite, words);
+    let output = suite.proctor(words);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert_eq!(stdout(&output), "");
     stderr(&output).trim_end().to_owned()
@@ -38,17 +24,10 @@ fn refused(suite: &SuiteFixture, words: &[&str]) -> String {
 
 /// A suite with one case that passes, and one that fails, and a run of each.
 fn suite() -> SuiteFixture {
-    let suite = SuiteFixture::new(RULES, &[]);
-    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
-    suite.eval(&json!({}), &json!({"assertions": assertions}));
-    suite.task("good", &json!({}));
-    suite.task("bad", &json!({}));
+    let suite = SuiteFixture::good_and_bad();
     for (case, exit) in [("bad", 1), ("good", 0)] {
         let record = format!(".proctor/runs/{case}-run");
-        let output = proctor(
-            &suite,
-            &["check", "eval.yaml", "-r", case, "--record", &record],
-        );
+        let output = suite.proctor(&["check", "eval.yaml", "-r", case, "--record", &record]);
         assert_eq!(output.status.code(), Some(exit), "{}", stderr(&output));
     }
     suite
@@ -57,22 +36,19 @@ fn suite() -> SuiteFixture {
 #[test]
 fn every_command_takes_latest_and_part_of_a_name() {
     let suite = suite();
-    let whole = stdout(&proctor(
-        &suite,
-        &["result", "show", ".proctor/runs/bad-run"],
-    ));
+    let whole = stdout(&suite.proctor(&["result", "show", ".proctor/runs/bad-run"]));
     assert!(whole.contains("FAIL"), "{whole}");
-    assert_eq!(stdout(&proctor(&suite, &["result", "show", "bad"])), whole);
-    let latest = stdout(&proctor(&suite, &["result", "show", "latest"]));
+    assert_eq!(stdout(&suite.proctor(&["result", "show", "bad"])), whole);
+    let latest = stdout(&suite.proctor(&["result", "show", "latest"]));
     assert!(latest.contains(".proctor/runs/good-run"), "{latest}");
-    let view = |run| stdout(&proctor(&suite, &["result", "view", run, "-o", "json"]));
+    let view = |run| stdout(&suite.proctor(&["result", "view", run, "-o", "json"]));
     assert!(!view("good").is_empty());
     assert_eq!(view("latest"), view(".proctor/runs/good-run"));
     for flag in ["--resume", "--retry-errors"] {
-        let output = proctor(&suite, &["check", flag, "good"]);
+        let output = suite.proctor(&["check", flag, "good"]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
-    let output = proctor(&suite, &["check", "--replay", "bad", "--record", "again"]);
+    let output = suite.proctor(&["check", "--replay", "bad", "--record", "again"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
 }
 
@@ -107,7 +83,7 @@ fn a_name_that_leads_nowhere_is_refused() {
 fn runs_are_listed_with_rate_and_gate_from_the_newest() {
     let suite = suite();
     let document = |suite: &SuiteFixture| -> Value {
-        let output = proctor(suite, &["result", "list", "-o", "json"]);
+        let output = suite.proctor(&["result", "list", "-o", "json"]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     };
@@ -126,7 +102,7 @@ fn runs_are_listed_with_rate_and_gate_from_the_newest() {
         (&bad["name"], &bad["gate"]),
         (&json!("bad-run"), &json!("missed"))
     );
-    let text = stdout(&proctor(&suite, &["result", "list"]));
+    let text = stdout(&suite.proctor(&["result", "list"]));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
     assert!(lines[0].starts_with("RUN "), "{text}");
@@ -154,7 +130,7 @@ fn unfinished_torn_and_unreadable_runs_are_listed_as_such() {
     )
     .unwrap();
     fs::create_dir(suite.path(".proctor/runs/empty")).unwrap();
-    let output = proctor(&suite, &["result", "list"]);
+    let output = suite.proctor(&["result", "list"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
@@ -162,7 +138,7 @@ fn unfinished_torn_and_unreadable_runs_are_listed_as_such() {
     assert!(line("bad-run").contains("unreadable: line 1 of "), "{text}");
     let reason = "unreadable: `.proctor/runs/empty` is not a run: it has no `run.jsonl`";
     assert!(line("empty").contains(reason), "{text}");
-    let output = proctor(&suite, &["result", "list", "-o", "json"]);
+    let output = suite.proctor(&["result", "list", "-o", "json"]);
     let all: Value = serde_json::from_slice(&output.stdout).unwrap();
     let states: Vec<&Value> = all["runs"]
         .as_array()
@@ -175,15 +151,15 @@ fn unfinished_torn_and_unreadable_runs_are_listed_as_such() {
 
 #[test]
 fn a_folder_without_runs_is_an_empty_list() {
-    let suite = SuiteFixture::new(RULES, &[]);
-    let output = proctor(&suite, &["result", "list"]);
+    let suite = SuiteFixture::good_and_bad();
+    let output = suite.proctor(&["result", "list"]);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(stdout(&output), "");
     assert_eq!(
         stderr(&output),
         "`.proctor/runs` contains no runs; `proctor check` creates one\n"
     );
-    let output = proctor(&suite, &["result", "list", "-o", "json"]);
+    let output = suite.proctor(&["result", "list", "-o", "json"]);
     let all: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(all["runs"], json!([]));
 }

@@ -75,7 +75,7 @@ fn a_summary_shows_every_fault_from_the_index_alone() {
     let order = [
         at("MISSED  wrong"),
         at("0/6  ▌▌▌▌▌▌"),
-        at("toolsUsed:"),
+        at("toolsUsed (eval.yaml:1): "),
         at("INCONCL broken"),
         at("▯▯▯▯▯▯"),
         at("no cluster"),
@@ -206,4 +206,91 @@ fn coverage_lists_what_no_case_touched() {
     let used = tools.iter().filter(|tool| tool["calls"] != 0).count();
     let expected = json!({"used": used, "offered": tools.len()});
     assert_eq!(summary["coverage"][0]["tools"], expected);
+}
+
+#[test]
+fn tables_outputs_and_other_formats_of_a_summary() {
+    let suite = suite();
+    let summary = |words: &[&str]| {
+        let all = [&["result", "summary", "run"], words].concat();
+        stdout(&proctor(&suite, &all))
+    };
+    let failures = summary(&["--failures"]);
+    for part in [
+        "  FAILED  6 trials",
+        "toolsUsed (eval.yaml:1): ",
+        "proctor result view run 'wrong 1'",
+        "  ERRORED 6 trials (blame: suite): broken 1, 2, 3, 4, 5, 6",
+        "Gate      missed",
+    ] {
+        assert!(failures.contains(part), "{part} is not in\n{failures}");
+    }
+    assert!(!failures.contains("also-good"), "{failures}");
+    let tables = summary(&["--cases", "--agents"]);
+    for part in ["  PASSED  also-good", "  MISSED  wrong", "agent", "17/24"] {
+        assert!(tables.contains(part), "{part} is not in\n{tables}");
+    }
+    // What a shell reads, it reads as it is.
+    let outputs = summary(&["--github-output"]);
+    let value = |key: &str| {
+        let mut lines = outputs.lines().filter_map(|line| line.split_once('='));
+        lines.find(|(name, _)| *name == key).unwrap().1
+    };
+    assert_eq!(value("results-file"), "run");
+    assert_eq!((value("tasks-total"), value("tasks-passed")), ("30", "17"));
+    assert_eq!(value("task-pass-rate"), "0.5666");
+    assert_eq!(value("assertions-total"), "24");
+    assert_eq!(value("assertions-passed"), "18");
+    assert_eq!(value("gate"), "missed");
+
+    let markdown = summary(&["-o", "markdown"]);
+    assert!(
+        markdown.starts_with("### Proctor: gate missed"),
+        "{markdown}"
+    );
+    assert_eq!(
+        markdown,
+        stdout(&proctor(
+            &suite,
+            &["result", "show", "run", "-o", "markdown"]
+        ))
+    );
+    let annotations = summary(&["-o", "github"]);
+    let first = annotations.lines().next().unwrap();
+    assert!(
+        first.starts_with("::error file=eval.yaml,line=1,title=wrong%3A 0/6 trials passed::"),
+        "{annotations}"
+    );
+    let both = proctor(
+        &suite,
+        &["result", "summary", "run", "--cases", "-o", "json"],
+    );
+    assert_eq!(both.status.code(), Some(2), "a flag without effect");
+}
+
+#[test]
+fn check_prints_markdown_even_if_the_run_does_not_start() {
+    let suite = suite();
+    let words = [
+        "check",
+        "eval.yaml",
+        "-q",
+        "-n",
+        "6",
+        "--record",
+        "again",
+        "-o",
+        "markdown",
+    ];
+    let output = proctor(&suite, &words);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("### Proctor: gate missed"), "{text}");
+    let shown = ["result", "show", "again", "-o", "markdown"];
+    assert_eq!(text, stdout(&proctor(&suite, &shown)));
+    let output = proctor(&suite, &["check", "none.yaml", "-o", "markdown"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("`none.yaml` did not start"), "{text}");
+    assert!(text.contains("Exit code 2"), "{text}");
 }

@@ -220,6 +220,8 @@ impl Stage {
             skills: Vec::new(),
             isolation: self.isolation,
             gates: proctor_core::event::PlannedGates::default(),
+            surface: None,
+            lint_off: Vec::new(),
             cases,
             task_sets: Vec::new(),
             shipped: Vec::new(),
@@ -324,6 +326,8 @@ impl Stage {
             width: Parallelism::Any(2),
             fail_fast: false,
             detailed: false,
+            stop_when_decided: false,
+            first: 0,
         };
         let context = Arc::new(context);
         let running = runner::run(

@@ -60,6 +60,7 @@ pub fn value(report: &CompareReport<'_>) -> Value {
         "medianSeconds": change(report.spending.median),
         "toolTokens": { "base": report.tools.weight.base, "new": report.tools.weight.new },
         "tools": report.tools.changes.iter().map(tool).collect::<Vec<_>>(),
+        "surfaces": report.tools.surfaces,
     })
 }
 
@@ -75,6 +76,7 @@ fn cause(answer: &ComparisonAnswer) -> Option<&'static str> {
     match answer {
         ComparisonAnswer::Regression | ComparisonAnswer::NoRegressionShown => None,
         ComparisonAnswer::Inconclusive { cause, .. } => Some(match cause {
+            InconclusiveCause::Curtailed { .. } => "curtailed",
             InconclusiveCause::ChangedRecord { .. } => "changed-record",
             InconclusiveCause::NothingPaired => "nothing-paired",
             InconclusiveCause::NoVerdicts => "no-verdicts",

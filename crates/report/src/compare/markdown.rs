@@ -95,17 +95,18 @@ fn foot(report: &CompareReport<'_>) -> String {
             out.push_str(&format!("\n{count} {note}: {}\n", names(cases)));
         }
     }
-    let tools = &report.tools.changes;
+    let others = report.tools.unclassified().map(|change| {
+        let name = code(&format!("{}.{}", change.server, change.tool));
+        format!("{name} {}", tool_change(change))
+    });
+    let classified = report.tools.lines().map(|line| reason(&line));
+    let tools: Vec<String> = classified.chain(others).collect();
     if !tools.is_empty() {
-        let shown = tools.iter().take(ROWS).map(|change| {
-            let name = code(&format!("{}.{}", change.server, change.tool));
-            format!("{name} {}", tool_change(change))
-        });
-        let shown: Vec<String> = shown.collect();
         let more = match tools.len().saturating_sub(ROWS) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
+        let shown = &tools[..tools.len().min(ROWS)];
         out.push_str(&format!("\nTools: {}{more}\n", shown.join(", ")));
     }
     let changes = report.changes();

@@ -1,36 +1,28 @@
 //! A comparison for a terminal: the answer, then regressions, then the rest.
 
 use anstyle::{AnsiColor, Style};
+use proctor_core::causes::one_line;
 use proctor_core::compare::sentence::{self, passed};
 use proctor_core::compare::{CellPair, ComparisonAnswer, UnpairedCase};
 use proctor_core::printable::printable;
-use unicode_width::UnicodeWidthStr;
 
 use super::{CompareReport, tool_change};
-use crate::terminal::TerminalStyle;
-use crate::terminal::lines::{cut, defused};
+use crate::sheet::{RowReason, Sheet, SheetStyle, width};
 use crate::words;
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::BrightRed.on_default().bold();
 const DOUBTFUL: Style = AnsiColor::BrightYellow.on_default().bold();
 
-/// The width of the label column.
-const LABEL: usize = 10;
-
 /// The maximum number of rows of each kind.
 const ROWS: usize = 20;
 
-/// The widest name of a case.
-const NAME: usize = 40;
+/// The maximum number of names of cases that were not compared.
+const NAMES: usize = 5;
 
 /// Renders the comparison.
-pub fn render(report: &CompareReport<'_>, style: TerminalStyle) -> String {
-    let mut page = Page {
-        out: String::new(),
-        width: style.width.max(40),
-        colour: style.colour,
-    };
+pub fn render(report: &CompareReport<'_>, style: SheetStyle) -> String {
+    let mut sheet = Sheet::new(style);
     let comparison = report.comparison;
     let quote = |name: &str| format!("`{}`", printable(name));
     let colour = match comparison.answer {
@@ -38,166 +30,91 @@ pub fn render(report: &CompareReport<'_>, style: TerminalStyle) -> String {
         ComparisonAnswer::NoRegressionShown => GOOD,
         ComparisonAnswer::Inconclusive { .. } => DOUBTFUL,
     };
-    page.answer(&sentence::answer(comparison, &quote), colour);
-    cells(&mut page, report, "WORSE", BAD, &comparison.worse());
-    cells(&mut page, report, "BETTER", GOOD, &comparison.better());
-    unpaired(&mut page, report);
-    let mut is_first = true;
+    sheet.answer(&sentence::answer(comparison, &quote), colour);
+    cells(&mut sheet, report, ("WORSE", BAD), &comparison.worse());
+    cells(&mut sheet, report, ("BETTER", GOOD), &comparison.better());
+    unpaired(&mut sheet, report);
+    sheet.blank();
     for (label, text) in report.changes() {
-        if std::mem::take(&mut is_first) {
-            page.blank();
-        }
-        page.row(label, Style::new().bold(), &text);
+        sheet.fact(label, &text);
     }
-    tools(&mut page, report);
-    page.row("Base", Style::new().bold(), &printable(&comparison.base));
-    page.row("New", Style::new().bold(), &printable(&comparison.new));
-    page.out
+    tools(&mut sheet, report);
+    sheet.fact("Base", &comparison.base);
+    sheet.fact("New", &comparison.new);
+    sheet.into_text()
 }
 
-fn cells(
-    page: &mut Page,
-    report: &CompareReport<'_>,
-    label: &str,
-    style: Style,
-    cells: &[&CellPair],
-) {
-    let name = |cell: &CellPair| cut(&printable(&report.name(cell)), NAME);
+fn cells(sheet: &mut Sheet, report: &CompareReport<'_>, label: (&str, Style), cells: &[&CellPair]) {
     let shown = &cells[..cells.len().min(ROWS)];
-    let room = shown.iter().map(|cell| name(cell).width()).max();
-    let room = room.unwrap_or(0);
+    let names = shown.iter().map(|cell| width(&report.name(cell)));
+    // A longer name has a line of its own.
+    let fitting = names.filter(|width| *width <= sheet.room(0) / 3);
+    let room = fitting.max().unwrap_or(0);
     for cell in shown {
-        let name = name(cell);
-        let gap = " ".repeat(room - name.width().min(room));
-        let mut text = format!("{name}{gap}  {} → {}", passed(cell.base), passed(cell.new));
+        let change = format!("{} → {}", passed(cell.base), passed(cell.new));
+        let mut columns = vec![(change, 0)];
         if report.comparison.is_regressed(cell)
             && let Some(test) = cell.test
         {
-            text.push_str(&format!("  {}", sentence::p_value(test.adjusted)));
+            columns.push((sentence::p_value(test.adjusted), 0));
         }
-        if cell.change() < 0.0
-            && let Some(reason) = report.reason(cell)
-        {
-            text.push_str(&format!("  {}", printable(reason)));
-        }
-        page.row(label, style, &text);
+        let reason = report.reason(cell).filter(|_| cell.change() < 0.0);
+        let reason = reason.map(one_line);
+        let reason = reason.as_deref().map_or(RowReason::Absent, RowReason::Text);
+        sheet.row(label, (&report.name(cell), room), &columns, reason);
     }
     if cells.len() > ROWS {
-        page.row("", style, &format!("… and {} more", cells.len() - ROWS));
+        sheet.line(2, &format!("… and {} more", cells.len() - ROWS));
     }
 }
 
 /// The cases and agents that were not compared.
-fn unpaired(page: &mut Page, report: &CompareReport<'_>) {
+fn unpaired(sheet: &mut Sheet, report: &CompareReport<'_>) {
     let pairing = &report.comparison.pairing;
-    let cases = |page: &mut Page, label: &str, cases: &[UnpairedCase], note: &str| {
+    let cases = |sheet: &mut Sheet, label: &str, cases: &[UnpairedCase], note: &str| {
         if cases.is_empty() {
             return;
         }
-        let names = cases
-            .iter()
-            .take(5)
-            .map(|case| printable(&case.name).into_owned());
-        let names: Vec<String> = names.collect();
-        let more = match cases.len().saturating_sub(5) {
+        let names = cases.iter().take(NAMES).map(|case| case.name.as_str());
+        let names: Vec<&str> = names.collect();
+        let more = match cases.len().saturating_sub(NAMES) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
         let count = words::count(cases.len() as u64, "case");
         let text = format!("{count} {note}: {}{more}", names.join(", "));
-        page.row(label, DOUBTFUL, &text);
+        sheet.entry((label, DOUBTFUL), &text);
     };
     let changed = "with other content, not compared";
-    cases(page, "CHANGED", &pairing.changed, changed);
-    cases(page, "NEW", &pairing.added, "not in the base");
-    cases(page, "REMOVED", &pairing.removed, "not in the new run");
+    cases(sheet, "CHANGED", &pairing.changed, changed);
+    cases(sheet, "NEW", &pairing.added, "not in the base");
+    cases(sheet, "REMOVED", &pairing.removed, "not in the new run");
     for (label, agents, note) in [
         ("NEW", &pairing.added_agents, "not in the base"),
         ("REMOVED", &pairing.removed_agents, "not in the new run"),
     ] {
         for agent in agents {
-            page.row(
-                label,
-                DOUBTFUL,
-                &format!("agent {}, {note}", printable(agent)),
-            );
+            sheet.entry((label, DOUBTFUL), &format!("agent {agent}, {note}"));
         }
     }
     if let [(base, new)] = &pairing.agents[..]
         && base != new
     {
-        let text = format!("agent {} → {}", printable(base), printable(new));
-        page.row("CHANGED", DOUBTFUL, &text);
+        sheet.entry(("CHANGED", DOUBTFUL), &format!("agent {base} → {new}"));
     }
 }
 
-fn tools(page: &mut Page, report: &CompareReport<'_>) {
-    let changes = &report.tools.changes;
-    for change in changes.iter().take(ROWS) {
-        let (server, tool) = (printable(&change.server), printable(&change.tool));
-        page.row(
-            "",
-            DOUBTFUL,
-            &format!("{server}.{tool}: {}", tool_change(change)),
-        );
+fn tools(sheet: &mut Sheet, report: &CompareReport<'_>) {
+    let others = report.tools.unclassified().map(|change| {
+        let (server, tool) = (&change.server, &change.tool);
+        format!("{server}.{tool}: {}", tool_change(change))
+    });
+    let lines: Vec<String> = report.tools.lines().chain(others).collect();
+    for line in lines.iter().take(ROWS) {
+        sheet.more(line);
     }
-    if changes.len() > ROWS {
-        page.row(
-            "",
-            DOUBTFUL,
-            &format!("… and {} more tools", changes.len() - ROWS),
-        );
-    }
-}
-
-struct Page {
-    out: String,
-    width: usize,
-    colour: bool,
-}
-
-impl Page {
-    /// The first sentence, wrapped: it must be read to its end.
-    fn answer(&mut self, text: &str, style: Style) {
-        let (word, rest) = text.split_once(':').unwrap_or((text, ""));
-        let mut line = String::new();
-        let mut lines = Vec::new();
-        for part in format!("{word}:{rest}").split(' ') {
-            if !line.is_empty() && line.width() + 1 + part.width() > self.width {
-                lines.push(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(part);
-        }
-        lines.push(line);
-        for (index, line) in lines.iter().enumerate() {
-            let line = cut(&defused(line), self.width);
-            let line = match line
-                .strip_prefix(word)
-                .filter(|_| index == 0 && self.colour)
-            {
-                Some(rest) => format!("{style}{word}{style:#}{rest}"),
-                None => line,
-            };
-            self.out.push_str(&format!("{line}\n"));
-        }
-    }
-
-    fn row(&mut self, label: &str, style: Style, text: &str) {
-        let gap = " ".repeat(LABEL - label.width().min(LABEL));
-        let text = cut(text, self.width - LABEL);
-        let label = if self.colour && !label.is_empty() {
-            format!("{style}{label}{style:#}")
-        } else {
-            label.to_owned()
-        };
-        self.out.push_str(format!("{label}{gap}{text}").trim_end());
-        self.out.push('\n');
-    }
-
-    fn blank(&mut self) {
-        self.out.push('\n');
+    if lines.len() > ROWS {
+        let left = lines.len() - ROWS;
+        sheet.more(&format!("… and {left} more changes of servers"));
     }
 }

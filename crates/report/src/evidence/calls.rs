@@ -41,7 +41,7 @@ pub(crate) fn describe(call: &Call) -> String {
 }
 
 /// Formats a call without its answer.
-pub(super) fn request(call: &Call) -> String {
+pub(crate) fn request(call: &Call) -> String {
     let (method, arguments) = match &call.request {
         CallRequest::Tool { arguments, .. } => ("tools/call", Some(arguments)),
         CallRequest::Resource { .. } => ("resources/read", None),
@@ -56,7 +56,7 @@ pub(super) fn request(call: &Call) -> String {
 }
 
 /// Whether a call has no good answer. An answer that can't be read counts as an error: it may be one.
-pub(super) fn is_error(answer: &CallOutcome) -> bool {
+pub(crate) fn is_error(answer: &CallOutcome) -> bool {
     match answer {
         CallOutcome::Error { .. } | CallOutcome::None => true,
         CallOutcome::Result(payload) => match payload.read() {

@@ -1,9 +1,9 @@
 //! The tables: agents, cases that did not pass cleanly, and cases that did.
 
-use proctor_core::duration;
+use proctor_core::causes::{Cause, group};
 use proctor_core::event::Outcome;
 use proctor_core::gate::CaseVerdict;
-use proctor_core::summary::{AgentTrials, CaseSummary, Summary, TrialResult};
+use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
 
 use super::code::{code, reason};
 use super::document::Section;
@@ -23,7 +23,8 @@ pub(super) fn agents(summary: &Summary) -> Section {
                     format!("{}/{} ({rate})", tally.passed, tally.counted)
                 },
             );
-            let median = agent.median.map_or_else(|| "–".to_owned(), duration::brief);
+            let median = agent.median.and_then(words::time);
+            let median = median.unwrap_or_else(|| "–".to_owned());
             let errored = agent.counts.errored;
             let (name, cost) = (
                 code(&sentences::agent(planned)),
@@ -58,7 +59,7 @@ pub(super) fn unmet(report: &Report<'_>) -> Section {
     cells.sort_by_key(|(order, ..)| *order);
     let rows = cells.into_iter().map(|(_, word, case, trials)| {
         let (name, passed) = (named(report, case, trials), sentences::passed(trials));
-        format!("| {word} | {name} | {passed} | {} |\n", why(trials))
+        format!("| {word} | {name} | {passed} | {} |\n", why(case, trials))
     });
     Section {
         before: format!(
@@ -78,7 +79,8 @@ pub(super) fn met(report: &Report<'_>) -> Section {
     let rows: Vec<String> = clean
         .map(|(case, trials)| {
             let results = trials.trials.iter().filter_map(|t| t.result.as_ref());
-            let time = duration::brief(results.map(|result| result.duration).sum());
+            let time = words::time(results.map(|result| result.duration).sum());
+            let time = time.unwrap_or_else(|| "–".to_owned());
             let name = named(report, case, trials);
             format!("| {name} | {} | {time} |\n", sentences::passed(trials))
         })
@@ -128,42 +130,37 @@ fn named(report: &Report<'_>, case: &CaseSummary, trials: &AgentTrials) -> Strin
     name
 }
 
-/// The most frequent reason for trials that did not pass, and how many others there are.
-fn why(trials: &AgentTrials) -> String {
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    for trial in &trials.trials {
-        let text = match &trial.result {
-            None => "not run".to_owned(),
-            Some(result) if result.outcome == Outcome::Passed => continue,
-            Some(result) => cause(result),
+/// The most frequent cause, how many others there are, and the trials that did not run to their end.
+fn why(case: &CaseSummary, trials: &AgentTrials) -> String {
+    let causes = group(trials.trials.iter().map(|trial| (case, trials, trial)));
+    let mut parts = Vec::new();
+    if let [first, others @ ..] = &causes[..] {
+        let others = match others.len() {
+            0 => String::new(),
+            more => format!(", {}", words::count(more as u64, "other reason")),
         };
-        match reasons.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((text, 1)),
+        parts.push(format!("{}{others}", cause(first)));
+    }
+    for (outcome, word) in [(Some(Outcome::Cancelled), "cancelled"), (None, "not run")] {
+        let found = trials.trials.iter().filter(|t| t.outcome() == outcome);
+        match found.count() {
+            0 => {}
+            1 => parts.push(word.to_owned()),
+            count => parts.push(format!("{count} {word}")),
         }
     }
-    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let Some((first, count)) = reasons.first() else {
-        return String::new();
-    };
-    let times = match count {
+    parts.join("; ")
+}
+
+/// The outcome, the blame and the reason of a cause, and the number of its trials.
+fn cause(cause: &Cause<'_>) -> String {
+    let word = words::outcome(Some(cause.outcome));
+    let blame = cause.blame.map_or(String::new(), |blame| {
+        format!(", blame: {}", words::blame(blame))
+    });
+    let times = match cause.trials.len() {
         1 => String::new(),
         count => format!(" ({count}×)"),
     };
-    let more = match reasons.len() - 1 {
-        0 => String::new(),
-        more => format!(", {}", words::count(more as u64, "other reason")),
-    };
-    format!("{first}{times}{more}")
-}
-
-/// The outcome, the blame and the reason of a trial.
-fn cause(result: &TrialResult) -> String {
-    let word = words::outcome(Some(result.outcome));
-    let blame = result.blame.map_or(String::new(), |blame| {
-        format!(", blame: {}", words::blame(blame))
-    });
-    let why = result.reason.as_deref().map(reason);
-    let why = why.map_or(String::new(), |why| format!(": {why}"));
-    format!("{word}{blame}{why}")
+    format!("{word}{blame}: {}{times}", reason(&sentences::cause(cause)))
 }

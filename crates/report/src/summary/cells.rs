@@ -8,11 +8,11 @@ use proctor_core::gate::{CaseVerdict, PassThreshold, TrialCounts};
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
 
 use super::{is_flaky, short_name};
-use crate::words;
+use crate::{sentences, words};
 
 /// How a case stands, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum CaseStatus {
+pub(crate) enum CaseStatus {
     Missed,
     Inconclusive,
     /// It meets its pass rule although trials failed.
@@ -23,17 +23,17 @@ pub(super) enum CaseStatus {
 
 /// The trials of a case by one agent.
 #[derive(Debug, Clone)]
-pub(super) struct Cell<'a> {
-    pub(super) case: &'a CaseSummary,
-    pub(super) trials: &'a AgentTrials,
+pub(crate) struct Cell<'a> {
+    pub(crate) case: &'a CaseSummary,
+    pub(crate) trials: &'a AgentTrials,
     /// The agent's short name, if the run has several.
     pub(super) agent: Option<&'a str>,
-    pub(super) standing: CaseStatus,
-    pub(super) counts: TrialCounts,
+    pub(crate) standing: CaseStatus,
+    pub(crate) counts: TrialCounts,
 }
 
 /// All cells, worst first: by standing, then by pass rate, then in the order of the plan.
-pub(super) fn worst_first(summary: &Summary) -> Vec<Cell<'_>> {
+pub(crate) fn worst_first(summary: &Summary) -> Vec<Cell<'_>> {
     let agents = &summary.plan.agents;
     let cells = summary.cells().map(|(case, trials)| {
         let planned = agents.iter().find(|agent| agent.name == trials.agent);
@@ -91,7 +91,7 @@ impl Cell<'_> {
     }
 
     /// Why it stands so, in a line.
-    pub(super) fn reason(&self) -> String {
+    pub(crate) fn reason(&self) -> String {
         let rule = PassThreshold::of(self.case.case.pass);
         let mut parts = Vec::new();
         match self.standing {
@@ -123,7 +123,8 @@ impl Cell<'_> {
             None => String::new(),
         };
         let times = cause.trials.len();
-        Some(format!("{} ({times}×{blame}{others})", cause.text()))
+        let text = sentences::cause(cause);
+        Some(format!("{text} ({times}×{blame}{others})"))
     }
 
     /// The trials without a verdict: `1 errored, 2 not run`.

@@ -1,6 +1,5 @@
 //! The table that compares the agents of a run.
 
-use proctor_core::duration;
 use proctor_core::printable::printable;
 use proctor_core::summary::{AgentSummary, Summary};
 use unicode_width::UnicodeWidthStr;
@@ -25,13 +24,16 @@ const COLUMNS: [(&str, usize); 7] = [
 /// The column that is skipped if long names need its space.
 const TURNS: usize = 3;
 
-/// Renders a table with a line for each agent, and the cases in which they differ. A single agent gets no
-/// table.
+/// Renders the table, unless there is only one agent.
 pub(super) fn render(page: &mut Page, summary: &Summary) {
-    let agents = summary.by_agent();
-    if agents.len() < 2 {
-        return;
+    if summary.plan.agents.len() > 1 {
+        table(page, summary);
     }
+}
+
+/// Renders a table with a line for each agent, and the cases in which they differ.
+pub(crate) fn table(page: &mut Page, summary: &Summary) {
+    let agents = summary.by_agent();
     let width_of = |columns: &[usize]| -> usize {
         let widths = columns.iter().map(|column| COLUMNS[*column].1 + 2);
         widths.sum()
@@ -65,7 +67,8 @@ pub(super) fn render(page: &mut Page, summary: &Summary) {
     for (name, agent) in names.iter().zip(&agents) {
         line(page, name, cells(agent));
     }
-    for agent in &agents {
+    // A single agent has no differences to list.
+    for agent in agents.iter().filter(|_| agents.len() > 1) {
         apart(page, agent, "passed", &agent.alone);
         // With two agents, this would repeat the line above.
         if agents.len() > 2 {
@@ -100,7 +103,7 @@ fn cells(agent: &AgentSummary<'_>) -> [String; 7] {
             _ => format!("≥{}", words::thousands(agent.usage.total())),
         },
         words::cost(agent.cost_usd).replace("under ", "<"),
-        agent.median.map_or_else(none, duration::brief),
+        agent.median.and_then(words::time).unwrap_or_else(none),
     ]
 }
 

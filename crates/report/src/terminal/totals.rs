@@ -1,6 +1,5 @@
 //! The last part of the report: totals, the gate, and the folder of the record.
 
-use proctor_core::duration;
 use proctor_core::gate::{CaseVerdict, Gate, PassThreshold};
 use proctor_core::printable::printable;
 use proctor_core::summary::Summary;
@@ -29,15 +28,21 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     servers(page, summary);
     spent(page, summary);
     replayed(page, summary);
-    if report.part.is_none() {
-        page.fact("Time", &duration::brief(summary.duration));
+    if let Some(time) = words::time(summary.duration).filter(|_| report.part.is_none()) {
+        page.fact("Time", &time);
+    }
+    if let Some(profile) = &summary.plan.profile {
+        let shown = format!("{} ({})", profile.name, profile.file);
+        page.fact("Profile", &printable(&shown));
     }
     gate(page, report);
     let folder = report.folder.display().to_string();
     let folder = printable(&folder);
     page.fact("Record", &folder);
     page.more(&format!("proctor result view {folder}"));
-    if report.resumable && counts.cancelled + counts.not_run > 0 {
+    let is_decided = summary.plan.stop_when_decided && !matches!(report.gate, Gate::Open { .. });
+    let left = counts.cancelled + if is_decided { 0 } else { counts.not_run };
+    if report.resumable && left > 0 {
         page.more(&format!("proctor check --resume {folder}"));
     } else if report.resumable && counts.errored > 0 {
         page.more(&format!("proctor check --retry-errors {folder}"));

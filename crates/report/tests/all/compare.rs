@@ -14,7 +14,7 @@ use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::verdict::Verdict;
 use proctor_report::compare::{CompareReport, json, markdown, text};
-use proctor_report::terminal::TerminalStyle;
+use proctor_report::sheet::SheetStyle;
 
 use crate::sample::HOSTILE;
 
@@ -220,22 +220,28 @@ fn compared(base: &Plan, new: &Plan) -> (u8, String, String, serde_json::Value) 
     let comparison = Comparison::of(&base.tally, &new.tally);
     let report = CompareReport::new(&comparison, "kubernetes", &base, &new);
     for width in [40, 80, 100] {
-        let shown = text::render(
-            &report,
-            TerminalStyle {
-                width,
-                colour: false,
-            },
-        );
+        let style = SheetStyle {
+            width,
+            colour: false,
+            utf8: true,
+        };
+        let shown = text::render(&report, style);
         for line in shown.lines() {
             let columns = unicode_width::UnicodeWidthStr::width(line);
             assert!(columns <= width, "{columns} columns: {line}");
         }
     }
-    let style = TerminalStyle {
+    let style = SheetStyle {
         width: 100,
         colour: false,
+        utf8: true,
     };
+    let plain = SheetStyle {
+        utf8: false,
+        ..style
+    };
+    let is_ascii = text::render(&report, plain).is_ascii();
+    assert!(is_ascii, "{}", text::render(&report, plain));
     (
         comparison.exit(),
         text::render(&report, style),

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use comrak::nodes::NodeValue;
+use proctor_core::causes;
 use proctor_core::printable::{is_hidden, printable};
 use proctor_report::markdown::{COMMENT, JOB_SUMMARY, render};
 use pulldown_cmark::{Event, Options, Parser};
@@ -128,7 +129,11 @@ fn check(name: &dyn Fn(usize) -> String) {
     assert_eq!(hidden, None, "{all}");
     let expected = texts(&PLAIN).into_iter().map(|mut text| {
         for number in (0..45).rev() {
-            text = text.replace(&plain(number), &one_line(&name(number)));
+            let shown = match number {
+                outside::REASON => causes::one_line(&name(number)),
+                number => name(number),
+            };
+            text = text.replace(&plain(number), &one_line(&shown));
         }
         text
     });

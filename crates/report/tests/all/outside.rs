@@ -14,6 +14,9 @@ use proctor_core::verdict::Verdict;
 
 use crate::sample::Sample;
 
+/// The number of the reason of trials that did not pass.
+pub(crate) const REASON: usize = 11;
+
 /// How the trials of each case and agent end, two each.
 const ENDS: [[Option<Outcome>; 2]; 6] = [
     [Some(Outcome::Passed), Some(Outcome::Passed)],
@@ -43,6 +46,7 @@ pub(crate) fn run(text: &dyn Fn(usize) -> String) -> Sample {
             exit: 3,
             reason,
             changed_trials: [text(44)].into(),
+            ..RunEnded::default()
         };
         run.end(9_000_000, ended)
     })
@@ -100,7 +104,7 @@ fn trial(
     let is_passed = outcome == Outcome::Passed;
     let end = TrialEnded {
         outcome,
-        reason: (!is_passed).then(|| text(11)),
+        reason: (!is_passed).then(|| text(REASON)),
         blame: (!is_passed).then_some(Blame::Agent),
     };
     trial.end(1_200_000, end).map(drop)

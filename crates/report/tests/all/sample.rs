@@ -12,7 +12,7 @@ use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
 use proctor_report::Report;
 
-use events::{case, ended, planned, run_started, seen, trial, trial_by};
+use events::{call_answered, case, ended, opened, planned, run_started, seen, trial, trial_by};
 use trials::{hostile, list_a_folder, long, read_a_file, rest};
 
 /// ANSI, bidi, zero width, what ends CDATA, a command to a CI service, what XML does not take.
@@ -46,6 +46,30 @@ impl Sample {
                 let trial = trial_by(&run, agent, "one", 1, 1)?;
                 trial.end(1_200_000, ended(outcome, None, None))?;
             }
+            Ok(())
+        })
+    }
+
+    /// A run of one trial, in which a tool answers with this text.
+    pub(crate) fn with_result(text: &str) -> Self {
+        Self::written(|folder| {
+            let mut run = RunWriter::create(folder, Redactor::default(), run_started())?;
+            run.append(1, planned(vec![case("one", 1, None)], &["scripted"]))?;
+            let mut trial = trial(&run, "one", 1, 1)?;
+            trial.append(1_050_000, opened())?;
+            call_answered(&mut trial, 1, "read", "{}", Some(text))?;
+            trial.end(1_200_000, ended(Outcome::Passed, None, None))?;
+            run.end(2_000_000, RunEnded::default())
+        })
+    }
+
+    /// A run that was killed after all of its trials passed.
+    pub(crate) fn killed_after_a_pass() -> Self {
+        Self::written(|folder| {
+            let mut run = RunWriter::create(folder, Redactor::default(), run_started())?;
+            run.append(1, planned(vec![case("one", 1, None)], &["scripted"]))?;
+            let trial = trial(&run, "one", 1, 1)?;
+            trial.end(1_200_000, ended(Outcome::Passed, None, None))?;
             Ok(())
         })
     }

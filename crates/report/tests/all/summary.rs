@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use proctor_core::coverage::{Coverage, CoverageCounter};
-use proctor_core::summary::Summary;
+use proctor_core::summary::{AssertionCount, Summary};
 use proctor_report::sheet::SheetStyle;
-use proctor_report::summary::{RunSummary, document, render};
+use proctor_report::summary::{
+    RunSummary, SummaryOptions, SummaryTable, document, github_output, render,
+};
 use serde_json::Value;
 
 use crate::sample::Sample;
@@ -27,6 +29,7 @@ fn coverage(sample: &Sample) -> Coverage {
 fn with<T>(sample: &Sample, use_it: impl FnOnce(&RunSummary<'_>) -> T) -> T {
     use_it(&RunSummary {
         folder: Path::new(".proctor/runs/sample"),
+        name: "sample",
         summary: &sample.summary,
         gate: &sample.gate,
         coverage: &coverage(sample),
@@ -34,8 +37,19 @@ fn with<T>(sample: &Sample, use_it: impl FnOnce(&RunSummary<'_>) -> T) -> T {
 }
 
 fn shown(sample: &Sample, style: SheetStyle, all: bool) -> String {
-    let text = with(sample, |run| render(run, style, all));
-    for line in text.lines().filter(|line| !line.starts_with("View ")) {
+    let options = SummaryOptions { all, tables: &[] };
+    drawn(sample, style, options)
+}
+
+fn tables(sample: &Sample, style: SheetStyle, tables: &[SummaryTable]) -> String {
+    let options = SummaryOptions { all: false, tables };
+    drawn(sample, style, options)
+}
+
+fn drawn(sample: &Sample, style: SheetStyle, options: SummaryOptions<'_>) -> String {
+    let text = with(sample, |run| render(run, style, options));
+    let is_command = |line: &&str| line.contains("proctor result view");
+    for line in text.lines().filter(|line| !is_command(line)) {
         let columns = unicode_width::UnicodeWidthStr::width(line);
         assert!(
             style.colour || columns <= style.width,
@@ -168,4 +182,42 @@ fn the_document_says_what_the_text_says() {
         "the record has no list of tools"
     );
     assert_eq!(told["coverage"][0]["tools"], Value::Null);
+}
+
+#[test]
+fn failures_are_listed_with_all_their_trials() {
+    insta::assert_snapshot!(tables(&Sample::new(), PLAIN, &[SummaryTable::Failures]));
+}
+
+#[test]
+fn cases_and_agents_are_tables() {
+    let both = [SummaryTable::Cases, SummaryTable::Agents];
+    insta::assert_snapshot!(tables(&Sample::new(), PLAIN, &both));
+    for width in [40, 59, 60, 79, 80, 140] {
+        for sample in [Sample::new(), Sample::of_two_agents()] {
+            let text = tables(&sample, SheetStyle { width, ..PLAIN }, &both);
+            assert!(text.contains("\nGate      missed\n"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn outputs_for_other_steps_are_lines_of_keys_and_values() {
+    let count = AssertionCount {
+        passed: 7,
+        total: 9,
+    };
+    let text = with(&Sample::new(), |run| github_output(run, count));
+    insta::assert_snapshot!(text);
+    // A run without a verdict has no rate that a script would take for a pass.
+    let none = with(&Sample::without_trials(), |run| {
+        github_output(run, AssertionCount::default())
+    });
+    for line in [
+        "task-pass-rate=0.0000\n",
+        "assertion-pass-rate=0.0000\n",
+        "gate=inconclusive\n",
+    ] {
+        assert!(none.contains(line), "{line} is not in\n{none}");
+    }
 }

@@ -14,6 +14,7 @@ use proctor_core::record::{RecordError, RunReader};
 use proctor_core::redact::Redactor;
 use proctor_core::summary::{Summary, TrialResult};
 
+use super::folder::OpenRun;
 use super::running::{RunCompletion, RunInProgress};
 use crate::runner::TrialOutcomes;
 
@@ -39,18 +40,36 @@ pub enum RunStopCause {
     Interrupted,
     /// A server was unusable, before the first trial.
     NotStarted(String),
+    /// A server changed in a way that the surface contract does not allow, before the first trial.
+    ContractBroken(String),
     /// An internal or disk error, with its causes.
     Broken(Vec<String>),
 }
 
 /// The exit codes of a run other than those of its gate.
+const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const INCONCLUSIVE: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
+/// A run that is summed up, and whose end is not written yet.
+pub(super) struct SummedRun {
+    written: OpenRun,
+    redactor: Redactor,
+    completion: RunCompletion,
+    pub(super) summary: Summary,
+    record: RunReader,
+    at: u64,
+}
+
 impl RunInProgress {
     /// Sums the run up and writes its end.
     pub fn end(self, completion: RunCompletion) -> Result<RunResult, RecordError> {
+        Ok(self.sum(completion)?.close(None))
+    }
+
+    /// Sums the run up.
+    pub(super) fn sum(self, completion: RunCompletion) -> Result<SummedRun, RecordError> {
         let Self {
             mut written,
             redactor,
@@ -77,10 +96,39 @@ impl RunInProgress {
                 return Err(error);
             }
         };
-        let changed = changed(&completion, written.ended, &outcomes(&summary, &record));
+        let before = std::mem::take(&mut written.ended);
+        let changed = changed(&completion, before, &outcomes(&summary, &record));
         let changed = changed.iter().map(|stem| redactor.text(stem).into_owned());
         summary.changed_trials.extend(changed);
+        Ok(SummedRun {
+            written,
+            redactor,
+            completion,
+            summary,
+            record,
+            at,
+        })
+    }
+}
+
+impl SummedRun {
+    /// Writes the end of the run. `no_regression_over` is the number of suites over which its regression is
+    /// corrected away.
+    pub(super) fn close(self, no_regression_over: Option<u32>) -> RunResult {
+        let Self {
+            written,
+            redactor,
+            completion,
+            mut summary,
+            record,
+            at,
+        } = self;
+        let earlier = summary.ended.replace(RunEnded {
+            no_regression_over,
+            ..RunEnded::default()
+        });
         let gate = Gate::of(&summary);
+        summary.ended = earlier;
         let (exit, note) = with_invalid(exit_of(&completion, &gate), &summary.plan.not_run);
         let (exit, note) = if summary.changed_trials.is_empty() {
             (exit, note)
@@ -92,6 +140,7 @@ impl RunInProgress {
             exit,
             reason: note.clone(),
             changed_trials: summary.changed_trials.clone(),
+            no_regression_over,
         };
         let kept = written.writer.end(at, ended.clone());
         if kept.is_ok() {
@@ -101,7 +150,7 @@ impl RunInProgress {
             // A missing overview is created again when it is needed.
             let _ = Overview::store(&record, &summary);
         }
-        Ok(RunResult {
+        RunResult {
             record,
             summary,
             gate,
@@ -109,7 +158,7 @@ impl RunInProgress {
             exit,
             note,
             kept,
-        })
+        }
     }
 }
 
@@ -123,6 +172,7 @@ fn exit_of(completion: &RunCompletion, gate: &Gate) -> (u8, Option<String>) {
         RunCompletion::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
         RunCompletion::NotStarted(reason) => (INCONCLUSIVE, Some(reason.clone())),
         RunCompletion::Invalid(reason) => (USAGE, Some(reason.clone())),
+        RunCompletion::ContractBroken(reason) => (FAILED, Some(reason.clone())),
         RunCompletion::Broken(error) => (INCONCLUSIVE, Some(causes(error).join(": "))),
     }
 }
@@ -177,6 +227,9 @@ fn stopped(completion: RunCompletion, redactor: &Redactor) -> Option<RunStopCaus
         RunCompletion::NotStarted(reason) | RunCompletion::Invalid(reason) => Some(
             RunStopCause::NotStarted(redactor.text(&reason).into_owned()),
         ),
+        RunCompletion::ContractBroken(reason) => Some(RunStopCause::ContractBroken(
+            redactor.text(&reason).into_owned(),
+        )),
         RunCompletion::Broken(error) => {
             let causes = causes(&error).into_iter();
             let causes = causes.map(|cause| redactor.text(&cause).into_owned());

@@ -47,6 +47,8 @@ pub(super) async fn prepare(
         strict: options.run.strict,
         pass_env: options.pass_env.clone(),
         gates: gates::planned(&options.run.gates, &PlannedGates::default())?,
+        stop_when_decided: options.run.stop_when_decided,
+        profile: None,
     };
     let mut suite = bare_suite(&options.servers);
     stand_in(&asked, &mut suite, host)?;
@@ -92,6 +94,7 @@ pub(super) async fn prepare(
         trials,
         options: options.run.clone(),
         resumed: None,
+        estimate: None,
     })
 }
 
@@ -136,6 +139,8 @@ fn bare_suite(servers: &[Server]) -> Suite {
         skills: Vec::new(),
         isolation: Isolation::Trial,
         gates: PlannedGates::default(),
+        surface: None,
+        lint_off: Vec::new(),
         cases: Vec::new(),
         task_sets: Vec::new(),
         shipped: Vec::new(),

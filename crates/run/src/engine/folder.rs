@@ -68,8 +68,10 @@ pub(super) fn open(engine: &Engine, prepared: PreparedRun) -> Result<RunInProgre
         trials,
         options,
         resumed,
+        estimate: _,
     } = prepared;
     let is_resumed = resumed.is_some();
+    let stop_when_decided = planned.asked.stop_when_decided;
     let written = match resumed {
         Some((folder, retry_errors)) => resume(&folder, &context, trials, retry_errors)?,
         None => create(engine, &options, &context, planned, trials)?,
@@ -80,6 +82,8 @@ pub(super) fn open(engine: &Engine, prepared: PreparedRun) -> Result<RunInProgre
         written,
         options,
         is_resumed,
+        stop_when_decided,
+        first: 0,
     })
 }
 

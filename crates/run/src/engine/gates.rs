@@ -3,11 +3,12 @@
 //! Main function: [`planned`]. A base that can't be read is an error before anything starts: without it, the
 //! run could never answer.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proctor_core::compare::RunFacts;
 use proctor_core::event::{PlannedGates, RunPlanned, RunTally};
 use proctor_core::record::RunReader;
+use proctor_core::runs;
 
 use super::EngineError;
 use super::options::GateOptions;
@@ -34,17 +35,72 @@ pub fn planned(
     Ok((!gates.is_empty()).then(|| Box::new(gates)))
 }
 
+/// The base of one of several suites: the newest run of this suite in a folder of runs.
+pub(super) fn base_of_suite(bases: &Path, suite: &str) -> Result<PathBuf, EngineError> {
+    let shown = bases.display();
+    if RunReader::open(bases).is_ok() {
+        return Err(EngineError::usage(format!(
+            "the base `{shown}` of `--no-regression` is one run: for several suites, name a folder with a \
+             run of each"
+        )));
+    }
+    let entries = runs::list(bases).map_err(|error| {
+        EngineError::unusable("can't read the base of `--no-regression`", error)
+    })?;
+    let is_of_suite = |run: &RunReader| run.started().name == suite;
+    let mut readable = entries.into_iter().filter_map(|entry| {
+        let run = entry.run.ok()?;
+        is_of_suite(&run).then_some(entry.folder)
+    });
+    readable.next().ok_or_else(|| {
+        EngineError::usage(format!(
+            "the base `{shown}` of `--no-regression` has no run of the suite `{suite}`"
+        ))
+    })
+}
+
 /// The verdicts of the run to compare with.
 fn base(folder: &Path) -> Result<RunTally, EngineError> {
     let facts = RunReader::open(folder).and_then(|run| RunFacts::load(&run));
     let facts = facts.map_err(|error| {
         EngineError::unusable("can't read the base of `--no-regression`", error)
     })?;
+    if facts.tally.curtailed {
+        return Err(EngineError::usage(format!(
+            "the base `{}` of `--no-regression` was stopped when its gate was decided \
+             (`--stop-when-decided`), so it can't be compared; name a complete run",
+            facts.tally.run
+        )));
+    }
     Ok(facts.tally)
+}
+
+/// Refuses gates that need every trial, if trials are not started once the gate is decided.
+fn refuse_curtailed(planned: &RunPlanned) -> Result<(), EngineError> {
+    let Some(gates) = planned
+        .asked
+        .gates
+        .as_ref()
+        .filter(|_| planned.asked.stop_when_decided)
+    else {
+        return Ok(());
+    };
+    let named = [
+        (gates.pass_hat.is_some(), "`--pass-hat`"),
+        (gates.base.is_some(), "`--no-regression`"),
+        (gates.max_errors.is_some(), "`--max-errors`"),
+    ];
+    match named.iter().find(|(is_set, _)| *is_set) {
+        Some((_, gate)) => Err(EngineError::usage(format!(
+            "{gate} needs every trial, so `--stop-when-decided` can't be used with it"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a plan that can't answer its own gates, before it costs anything.
 pub(super) fn refuse_impossible(planned: &RunPlanned) -> Result<(), EngineError> {
+    refuse_curtailed(planned)?;
     let gate = planned
         .asked
         .gates

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proctor_core::event::PassHatGate;
+use proctor_core::event::{PassHatGate, PlannedProfile};
 use proctor_core::plan::PlanOptions;
 use proctor_core::suite::Server;
 use proctor_wire::client::Timeouts;
@@ -119,6 +119,7 @@ pub struct ConsentTerms {
 }
 
 /// The options for running trials of any kind.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
     /// Whether a protocol problem that can be tolerated fails a trial.
@@ -137,6 +138,12 @@ pub struct RunOptions {
     /// The gates of the command line, each in place of the suite's own.
     pub gates: GateOptions,
     pub rerun: RerunOption,
+    /// The highest estimated cost in US dollars with which a run starts. An unknown one exceeds it.
+    pub max_estimate_usd: Option<f64>,
+    /// Whether trials that can't change the answer of the gate are not started.
+    pub stop_when_decided: bool,
+    /// The profile that set some of these options, for the record.
+    pub profile: Option<PlannedProfile>,
 }
 
 /// The conditions for success of a run.

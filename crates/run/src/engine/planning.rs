@@ -197,7 +197,11 @@ fn specs(suite: &Suite, case: usize, runs: u32, limits: Limits) -> Vec<TrialSpec
     (0..suite.agents.len()).flat_map(by).collect()
 }
 
-fn planned_case(case: &Case, runs: u32, limits: &Limits) -> Result<PlannedCase, EngineError> {
+pub(super) fn planned_case(
+    case: &Case,
+    runs: u32,
+    limits: &Limits,
+) -> Result<PlannedCase, EngineError> {
     let micros = |time: Option<Duration>| {
         time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
     };
@@ -242,7 +246,7 @@ fn limits_of(planned: &PlannedLimits) -> Limits {
     }
 }
 
-fn planned_agent(agent: &Agent) -> PlannedAgent {
+pub(super) fn planned_agent(agent: &Agent) -> PlannedAgent {
     let model = match &agent.kind {
         AgentKind::Builtin { model, .. } => model.as_ref(),
         _ => None,

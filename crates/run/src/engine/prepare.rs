@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proctor_core::estimate::Estimate;
 use proctor_core::event::{PlannedOptions, PlannedWarning, RunPlanned};
 use proctor_core::hint::listed;
 use proctor_core::problem::{Code, Problems};
@@ -19,7 +20,7 @@ use super::error::EngineError;
 use super::folder::plan_of;
 use super::host::{Host, HostNotice};
 use super::opening::context;
-use super::options::{CheckOptions, RunOptions, RunSource};
+use super::options::{CheckOptions, GateOptions, RunOptions, RunSource};
 use super::planning::{SuiteLocation, plan, plan_again};
 use super::rerun::{self, EarlierRun};
 use super::{Engine, gates, shipped};
@@ -35,6 +36,37 @@ pub struct PreparedRun {
     pub(super) options: RunOptions,
     /// The folder of the resumed run, and whether its errored trials are retried.
     pub(super) resumed: Option<(PathBuf, bool)>,
+    /// What it will cost; `None` if it is not estimated.
+    pub(super) estimate: Option<Estimate>,
+}
+
+impl PreparedRun {
+    /// What it will cost; `None` for a resumed run and a replay.
+    pub fn estimate(&self) -> Option<&Estimate> {
+        self.estimate.as_ref()
+    }
+}
+
+/// A suite that is loaded, before any program is started.
+pub(super) struct LoadedSuite {
+    file: PathBuf,
+    mcp_config: Option<PathBuf>,
+    pub(super) suite: Suite,
+    asked: PlannedOptions,
+    warnings: Vec<PlannedWarning>,
+    resumed: Option<(PathBuf, bool)>,
+    /// The plan of the resumed run.
+    earlier: Option<RunPlanned>,
+    /// The plan of the replayed run.
+    replayed: Option<RunPlanned>,
+}
+
+impl LoadedSuite {
+    /// Replaces the gates by those of the options, over those of the suite.
+    pub(super) fn set_gates(&mut self, gates: &GateOptions) -> Result<(), EngineError> {
+        self.asked.gates = gates::planned(gates, &self.suite.gates)?;
+        Ok(())
+    }
 }
 
 /// Loads and plans a suite, and opens what it needs.
@@ -43,6 +75,16 @@ pub(super) async fn prepare(
     options: &CheckOptions,
     host: &dyn Host,
 ) -> Result<PreparedRun, EngineError> {
+    let loaded = load_run(engine, options, host)?;
+    plan_loaded(engine, options, loaded, host).await
+}
+
+/// Loads the suite of a run, with its agents and gates. Starts nothing.
+pub(super) fn load_run(
+    engine: &Engine,
+    options: &CheckOptions,
+    host: &dyn Host,
+) -> Result<LoadedSuite, EngineError> {
     let (resumed, replayed) = match &options.source {
         RunSource::File(_) => (None, None),
         RunSource::Resume {
@@ -78,6 +120,35 @@ pub(super) async fn prepare(
     }
     stand_in(&asked, &mut suite, host)?;
     refuse_unsupported_features(&suite)?;
+    Ok(LoadedSuite {
+        file,
+        mcp_config,
+        suite,
+        asked,
+        warnings,
+        resumed,
+        earlier,
+        replayed,
+    })
+}
+
+/// Plans a loaded suite, and opens what it needs. Starts a server only for shipped evals.
+pub(super) async fn plan_loaded(
+    engine: &Engine,
+    options: &CheckOptions,
+    loaded: LoadedSuite,
+    host: &dyn Host,
+) -> Result<PreparedRun, EngineError> {
+    let LoadedSuite {
+        file,
+        mcp_config,
+        mut suite,
+        asked,
+        warnings,
+        resumed,
+        earlier,
+        replayed,
+    } = loaded;
     let not_run = shipped::fill(engine, options, &mut suite, host).await?;
     refuse_external_agents(&suite)?;
     let (planned, trials) = if let Some(earlier) = earlier {
@@ -115,6 +186,7 @@ pub(super) async fn prepare(
         trials,
         options: options.run.clone(),
         resumed,
+        estimate: None,
     })
 }
 
@@ -133,6 +205,8 @@ fn requested_options(
         replay: None,
         replay_strict: false,
         gates: None,
+        stop_when_decided: options.run.stop_when_decided,
+        profile: options.run.profile.clone().map(Box::new),
     };
     let (RunSource::Replay { folder, strict, .. }, Some(then)) = (&options.source, replayed) else {
         return Ok(asked);
@@ -181,6 +255,8 @@ fn options_to_resume(
         strict: options.run.strict || earlier.strict,
         pass_env,
         gates: earlier.gates.clone(),
+        stop_when_decided: earlier.stop_when_decided,
+        profile: earlier.profile.clone(),
     })
 }
 

@@ -17,7 +17,7 @@ use super::host::{Host, HostNotice};
 use super::options::RunOptions;
 use super::selection;
 use super::servers::{self, PreflightReport};
-use super::width;
+use super::{contract, width};
 use crate::context::RunContext;
 use crate::preflight::{self, PreflightError, ServerProbe};
 use crate::progress::Progress;
@@ -30,6 +30,9 @@ pub struct RunInProgress {
     pub(super) options: RunOptions,
     pub(super) redactor: Redactor,
     pub(super) is_resumed: bool,
+    pub(super) stop_when_decided: bool,
+    /// The number of trials of the suites that run before this one.
+    pub(super) first: usize,
 }
 
 /// How a run ended.
@@ -43,6 +46,8 @@ pub enum RunCompletion {
     NotStarted(String),
     /// The suite does not fit the servers, so its author has to change it.
     Invalid(String),
+    /// A server changed in a way that the surface contract does not allow.
+    ContractBroken(String),
     /// The run could not continue.
     Broken(RunError),
 }
@@ -63,6 +68,12 @@ impl RunInProgress {
 
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
+    }
+
+    /// The name of its suite, redacted.
+    pub fn name(&self) -> String {
+        let name = self.context.as_ref().map(|context| &context.suite.name);
+        name.map_or_else(String::new, |name| self.redactor.text(name).into_owned())
     }
 
     /// A display name for each trial, redacted.
@@ -88,6 +99,13 @@ impl RunInProgress {
             self.redactor.text(&name).into_owned()
         };
         self.written.trials.iter().map(name).collect()
+    }
+
+    /// Starts the clock of a new run now: other suites may have run since its folder was opened.
+    pub(super) fn restart_clock(&mut self) {
+        if !self.is_resumed {
+            self.written.started = std::time::Instant::now();
+        }
     }
 
     /// Checks the servers, then runs the trials. Each message of `interrupts` is a request to stop:
@@ -121,7 +139,9 @@ impl RunInProgress {
         let options = RunnerOptions {
             width,
             fail_fast: self.options.fail_fast,
+            stop_when_decided: self.stop_when_decided,
             detailed,
+            first: self.first,
         };
         let context = Arc::new(context);
         let completion = self
@@ -163,11 +183,28 @@ impl RunInProgress {
         for text in servers::unknown_names(&context.suite, &self.written.trials, &looked) {
             host.notice(HostNotice::Text(&self.redactor.text(&text)));
         }
-        for PreflightReport { seen, .. } in looked {
-            let at = self.written.at();
-            let written = self.written.writer.append(at, EventKind::ServerSeen(seen));
-            written.map_err(|error| RunCompletion::Broken(error.into()))?;
+        for PreflightReport { seen, .. } in &looked {
+            self.append(EventKind::ServerSeen(seen.clone()))?;
         }
+        let Some(contract) = &context.suite.surface else {
+            return Ok(());
+        };
+        let judged = contract::judge(contract, &looked, &self.redactor)
+            .map_err(RunCompletion::NotStarted)?;
+        for compared in judged.compared {
+            self.append(EventKind::SurfaceCompared(compared))?;
+        }
+        for line in &judged.lines {
+            host.notice(HostNotice::Text(line));
+        }
+        judged
+            .refused
+            .map_or(Ok(()), |reason| Err(RunCompletion::ContractBroken(reason)))
+    }
+
+    fn append(&mut self, event: EventKind) -> Result<(), RunCompletion> {
+        let written = self.written.writer.append(self.written.at(), event);
+        written.map_err(|error| RunCompletion::Broken(error.into()))?;
         Ok(())
     }
 
@@ -215,6 +252,7 @@ async fn look_at_servers(context: &mut RunContext) -> Result<Vec<PreflightReport
         let ServerProbe {
             seen,
             offered,
+            surface,
             era,
             client,
         } = found;
@@ -226,7 +264,11 @@ async fn look_at_servers(context: &mut RunContext) -> Result<Vec<PreflightReport
         } else {
             client.close().await;
         }
-        all.push(PreflightReport { seen, offered });
+        all.push(PreflightReport {
+            seen,
+            offered,
+            surface,
+        });
     }
     Ok(all)
 }

@@ -55,15 +55,19 @@ pub(super) fn create(
 /// Candidate folders for a run, best first: the time and a name, then with a number.
 fn folders(runs: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use<> {
     let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let word: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .take(40)
-        .collect();
+    let word = word(name);
     let base = runs.join(format!("{time}-{word}"));
     let runs = runs.to_owned();
     let numbered = (2_u32..).map(move |number| runs.join(format!("{time}-{word}-{number}")));
     std::iter::once(base).chain(numbered)
+}
+
+/// The name of a suite as part of a folder's name.
+pub(super) fn word(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(40)
+        .collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proctor_core::check::{OrderEntry, OrderKind};
-use proctor_core::event::ServerSeen;
+use proctor_core::event::{ServerSeen, Surface};
 use proctor_core::hint::nearest_hint;
 use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
@@ -17,6 +17,7 @@ use crate::runner::TrialSpec;
 pub(super) struct PreflightReport {
     pub(super) seen: ServerSeen,
     pub(super) offered: ServerListing,
+    pub(super) surface: Surface,
 }
 
 /// Why a run can't be resumed with this server: it changed since the run started.

@@ -201,6 +201,14 @@ pub fn refuse_page<B>(request: &http::Request<B>) -> Option<OutgoingResponse> {
     Some(whole(StatusCode::FORBIDDEN, "text/plain", text))
 }
 
+/// Refuses requests that a web page of another origin could have sent, to a server without a port forwarder.
+pub(crate) fn check_own<B>(request: &http::Request<B>) -> Result<(), String> {
+    match request.extensions().get::<ListenAddress>() {
+        Some(ListenAddress(address)) => check_page(request, *address, |_| false),
+        None => Err("the listen address is unknown".to_owned()),
+    }
+}
+
 /// Returns the path after the token.
 fn without_token(path: &str, token: &AccessToken) -> Result<String, String> {
     let rest = path.strip_prefix('/').unwrap_or(path);

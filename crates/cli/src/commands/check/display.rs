@@ -14,7 +14,7 @@ use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use proctor_run::progress::Progress;
 
-use crate::args::{OutputFormat, RunArgs};
+use crate::args::{ReportFormat, RunArgs};
 use crate::commands::counted;
 use crate::output;
 
@@ -28,7 +28,8 @@ const REASON: usize = 300;
 pub(super) struct Display {
     /// A name for each trial.
     names: Vec<String>,
-    redactor: Redactor,
+    /// One for each suite.
+    redactors: Vec<Redactor>,
     verbose: bool,
     /// Whether lines say why a trial did not pass. A report for people says it anyway.
     tells_why: bool,
@@ -47,16 +48,16 @@ struct Terminal {
 impl Display {
     pub(super) fn new(
         names: Vec<String>,
-        redactor: &Redactor,
+        redactors: Vec<Redactor>,
         flags: &RunArgs,
         is_terminal: bool,
     ) -> Self {
         let terminal = is_terminal.then(|| Terminal::new(names.len()));
         Self {
             names,
-            redactor: redactor.clone(),
+            redactors,
             verbose: flags.verbose,
-            tells_why: flags.verbose || flags.output.output != OutputFormat::Text,
+            tells_why: flags.verbose || flags.output.output != ReportFormat::Text,
             terminal,
             done: 0,
             tally: BTreeMap::new(),
@@ -92,6 +93,13 @@ impl Display {
                 ended,
                 duration,
             } => self.ended(*trial, ended, *duration),
+            Progress::NotNeeded { trial } => {
+                self.done += 1;
+                if self.verbose {
+                    let name = self.name(*trial);
+                    self.line(&format!("          decided  {name} is not needed"));
+                }
+            }
             Progress::Stopping { reason } => {
                 let reason = self.shown(reason);
                 self.line(&match reason.strip_prefix("stopped ") {
@@ -188,7 +196,13 @@ impl Display {
 
     /// A text from outside, redacted, shortened and on one line.
     fn shown(&self, text: &str) -> String {
-        let head = self.redactor.head(text.as_bytes(), REASON);
+        let mut head = text.to_owned();
+        for redactor in &self.redactors {
+            head = redactor.text(&head).into_owned();
+        }
+        if let Some(redactor) = self.redactors.last() {
+            head = redactor.head(head.as_bytes(), REASON);
+        }
         let lines: Vec<&str> = head.lines().map(str::trim).collect();
         printable(&lines.join(" ")).into_owned()
     }

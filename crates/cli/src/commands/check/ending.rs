@@ -8,7 +8,7 @@ use proctor_run::engine::{RunCompletion, RunInProgress, RunResult, RunStopCause}
 use super::github::GitHubJob;
 use super::screen::RunScreen;
 use super::signals::{RunSignals, RunStage};
-use crate::args::{OutputFormat, RunArgs};
+use crate::args::{ReportFormat, RunArgs};
 use crate::commands::shown;
 use crate::commands::target::Targets;
 use crate::exit::Exit;
@@ -78,7 +78,7 @@ impl RunFinisher<'_> {
 }
 
 /// The result as a report, even if its end could not be written.
-fn report(result: &RunResult) -> Report<'_> {
+pub(super) fn report(result: &RunResult) -> Report<'_> {
     Report {
         exit: result.exit,
         note: result.note.as_deref(),
@@ -88,10 +88,10 @@ fn report(result: &RunResult) -> Report<'_> {
 }
 
 /// Prints why the run stopped early.
-fn tell(stopped: Option<&RunStopCause>) {
+pub(super) fn tell(stopped: Option<&RunStopCause>) {
     let text = match stopped {
         None | Some(RunStopCause::Interrupted) => return,
-        Some(RunStopCause::NotStarted(reason)) => {
+        Some(RunStopCause::NotStarted(reason) | RunStopCause::ContractBroken(reason)) => {
             output::printable_lines(&format!("error: {reason}\n"))
         }
         Some(RunStopCause::Broken(causes)) => {
@@ -110,9 +110,12 @@ fn tell(stopped: Option<&RunStopCause>) {
 /// Writes the report to stdout. A run that did not start has no text report.
 fn show(flags: &RunArgs, result: &RunResult) -> anyhow::Result<()> {
     let format = flags.output.output;
-    let is_started = !matches!(result.stopped, Some(RunStopCause::NotStarted(_)));
-    if is_started || format == OutputFormat::Json {
-        shown::show(&report(result), format.into())?;
+    let is_started = !matches!(
+        result.stopped,
+        Some(RunStopCause::NotStarted(_) | RunStopCause::ContractBroken(_))
+    );
+    if is_started || format != ReportFormat::Text {
+        shown::show(&report(result), format)?;
     }
     Ok(())
 }

@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use proctor_core::hint::counted;
 use proctor_core::printable::printable;
+use proctor_core::problem::Problems;
+use proctor_core::suite::find::SKIPPED_FOLDERS;
 use tokio::runtime::Builder;
 
 use super::run_once;
@@ -28,13 +30,10 @@ const INTERVAL: Duration = Duration::from_millis(300);
 /// The maximum number of watched files.
 const MOST: usize = 10_000;
 
-/// Folders that hold no files of a suite, and may hold many others.
-const SKIPPED: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];
-
 /// Runs the suite, then again after each change, until Ctrl-C.
-pub(super) fn run(args: &CheckArgs, file: &Path) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let stops = listen()?;
-    let watched = WatchedFiles::new(args, file);
+    let watched = WatchedFiles::new(args);
     let mut seen = watched.look();
     loop {
         let exit = match run_once(args) {
@@ -131,8 +130,8 @@ fn listen() -> anyhow::Result<Receiver<()>> {
 struct WatchedFiles {
     /// Files that the command line names.
     named: Vec<PathBuf>,
-    /// The folder of the eval file.
-    folder: PathBuf,
+    /// The folders of the eval files.
+    folders: Vec<PathBuf>,
 }
 
 /// The state of all watched files.
@@ -151,7 +150,7 @@ struct FileStamp {
 }
 
 impl WatchedFiles {
-    fn new(args: &CheckArgs, file: &Path) -> Self {
+    fn new(args: &CheckArgs) -> Self {
         let models = [&args.model, &args.judge].into_iter().flatten();
         let models = models.filter_map(|model| model.strip_prefix("scripted:"));
         let agents = args.agents.iter().map(|agent| match agent.split_once('=') {
@@ -160,23 +159,37 @@ impl WatchedFiles {
         });
         let named = models.chain(agents).map(PathBuf::from);
         let config = args.loading.mcp_config_file.iter().cloned();
-        let folder = file
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
+        let files = args.files.iter().filter(|path| !path.is_dir()).cloned();
+        let profiles = args.profile.as_ref();
+        let profiles =
+            profiles.and_then(|_| super::profile::find(&args.files, &mut Problems::default()));
         Self {
-            named: named.chain(config).chain([file.to_owned()]).collect(),
-            folder: folder.unwrap_or(Path::new(".")).to_owned(),
+            named: named.chain(config).chain(files).chain(profiles).collect(),
+            folders: args.files.iter().map(|path| folder_of(path)).collect(),
         }
     }
 
     fn look(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        snapshot.visit(&self.folder);
+        for folder in &self.folders {
+            snapshot.visit(folder);
+        }
         for path in &self.named {
             snapshot.add(path.clone(), true);
         }
         snapshot
     }
+}
+
+/// The folder to watch for an eval file, or for a folder with eval files.
+pub(super) fn folder_of(path: &Path) -> PathBuf {
+    let folder = if path.is_dir() {
+        Some(path)
+    } else {
+        path.parent()
+    };
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_owned()
 }
 
 impl Snapshot {
@@ -191,7 +204,7 @@ impl Snapshot {
             for entry in entries.flatten() {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
-                if name.starts_with('.') || SKIPPED.contains(&&*name) {
+                if name.starts_with('.') || SKIPPED_FOLDERS.contains(&&*name) {
                     continue;
                 }
                 let Ok(kind) = entry.file_type() else {

@@ -18,6 +18,7 @@ fn start(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
     let servers = servers::servers(&args.servers)?;
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&servers));
+    let (run, base) = run_options(&args.run)?;
     let options = EvalsOptions {
         servers,
         own_evals: args.evals.clone(),
@@ -37,9 +38,11 @@ fn start(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
             yes: args.yes,
             file: args.consent.clone(),
         },
-        run: run_options(&args.run)?,
+        run,
     };
     let format = args.run.output.output;
     let prepared = prepare_with(&host, format, engine.prepare_evals(&options, &host))?;
+    // The plan holds the verdicts of the base.
+    drop(base);
     run_prepared(&args.run, &engine, prepared, &host)
 }

@@ -10,7 +10,7 @@ use proctor_core::hint::listed;
 use proctor_core::selection::SelectionReport;
 use proctor_core::summary::Summary;
 use proctor_report::csv::{self, Table};
-use proctor_report::{Report, ReportError, junit, markdown, mcpchecker, otlp};
+use proctor_report::{Report, ReportError, html, junit, markdown, mcpchecker, otlp};
 
 use super::super::shown;
 use super::super::target::Target;
@@ -52,6 +52,9 @@ fn check(args: &ConvertArgs) -> anyhow::Result<()> {
     if args.agent.is_some() && args.to != ConvertFormat::Mcpchecker {
         bail!("`--agent` belongs to `--to mcpchecker`");
     }
+    if args.max_size.is_some() && args.to != ConvertFormat::Html {
+        bail!("`--max-size` belongs to `--to html`");
+    }
     if is_csv && args.table.is_none() && args.out.is_none() {
         bail!("CSV has several tables: name a folder with `--out`, or one of them with `--table`");
     }
@@ -88,6 +91,10 @@ fn render(
         ConvertFormat::Json => shown::write_json(report, out),
         ConvertFormat::Mcpchecker => mcpchecker::write(report, agent, out),
         ConvertFormat::Otlp => otlp::write(report, out),
+        ConvertFormat::Html => {
+            let limit = args.max_size.map_or(html::MAX_BYTES, |size| size.0);
+            shown::write_html(report, limit, out)
+        }
     }
 }
 

@@ -3,8 +3,7 @@
 use proctor_core::coverage::Coverage;
 use proctor_report::coverage::{document, render};
 
-use super::source;
-use super::summary::style;
+use super::{sheet_style, source};
 use crate::args::{CoverageArgs, OutputFormat};
 use crate::exit::Exit;
 use crate::output;
@@ -15,7 +14,7 @@ pub(crate) fn run(args: &CoverageArgs) -> anyhow::Result<Exit> {
     let (summary, coverage) = Coverage::load(run)?;
     match args.output.output {
         OutputFormat::Json => output::json(&document(&coverage))?,
-        OutputFormat::Text => output::result(&render(&summary.servers, &coverage, style()))?,
+        OutputFormat::Text => output::result(&render(&summary.servers, &coverage, sheet_style()))?,
     }
     Ok(Exit::Ok)
 }

@@ -3,9 +3,8 @@
 use anyhow::bail;
 use proctor_core::compare::{Comparison, RunFacts};
 use proctor_report::compare::{CompareReport, json, markdown, text};
-use proctor_report::terminal::TerminalStyle;
 
-use super::source;
+use super::{sheet_style, source};
 use crate::args::{DiffArgs, DiffFormat};
 use crate::exit::Exit;
 use crate::output;
@@ -13,7 +12,7 @@ use crate::output;
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let (base, new) = (source::open(&args.base)?, source::open(&args.new)?);
     // A run is never worse than itself, so a slip of the pen would always be green.
-    if base.shown().canonicalize().ok() == new.shown().canonicalize().ok() {
+    if base.is_same(&new) {
         bail!("BASE and NEW are the same run: `{}`", new.shown().display());
     }
     let suite = new.run().started().name.clone();
@@ -23,13 +22,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let comparison = Comparison::of(&base.tally, &new.tally);
     let report = CompareReport::new(&comparison, &suite, &base, &new);
     let rendered = match args.output {
-        DiffFormat::Text => {
-            let style = TerminalStyle {
-                width: output::width(),
-                colour: true,
-            };
-            text::render(&report, style)
-        }
+        DiffFormat::Text => text::render(&report, sheet_style()),
         DiffFormat::Markdown => markdown::render(&report),
         DiffFormat::Json => format!("{:#}\n", json::value(&report)),
     };

@@ -44,6 +44,18 @@ impl RunSource {
         &self.shown
     }
 
+    /// The shortest name by which a command in the working directory finds the run.
+    pub(in crate::commands) fn name(&self) -> String {
+        let name = self.shown.strip_prefix(RUNS).unwrap_or(&self.shown);
+        name.display().to_string()
+    }
+
+    /// Whether both are the same run, also if one of them is a pack of the other.
+    pub(in crate::commands) fn is_same(&self, other: &Self) -> bool {
+        let path = |source: &Self| source.shown.canonicalize().ok();
+        path(self) == path(other) || self.run.started() == other.run.started()
+    }
+
     /// The report of the run, which names the path that the user gave.
     pub(in crate::commands) fn report<'a>(
         &'a self,

@@ -1,11 +1,12 @@
 //! `proctor result verify`: whether a recorded run meets its gates.
 
+use std::path::Path;
+
 use anyhow::bail;
 use proctor_core::event::{NotRunOutcome, PlannedGates};
 use proctor_core::gate::{CaseVerdict, Condition, Gate, check_rates, conditions};
 use proctor_core::hint::counted;
 use proctor_core::printable::printable;
-use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_run::engine::gates;
 use serde_json::{Value, json};
@@ -21,14 +22,12 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<Exit> {
     let run = source.run();
     // An exit code depends on this, so the index must match the trial files.
     let summary = Summary::checked(run)?;
-    let options = gate_options(&args.gates)?;
+    let (options, base) = gate_options(&args.gates)?;
     // A run is never worse than itself, so a slip of the pen would always be green.
-    if let Some(base) = &options.no_regression
-        && base.canonicalize().ok() == run.folder().canonicalize().ok()
-    {
+    if let Some(base) = base.as_ref().filter(|base| base.is_same(&source)) {
         bail!(
             "the base of `--no-regression` is the run itself: `{}`",
-            base.display()
+            base.shown().display()
         );
     }
     let is_given = !options.is_empty() || args.task.is_some() || args.assertion.is_some();
@@ -45,9 +44,9 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<Exit> {
     all.extend(extra);
     let rendered = match args.output.output {
         OutputFormat::Text => text(&summary, &gate, &all),
-        OutputFormat::Json => format!("{:#}\n", value(run, &gate, &all)),
+        OutputFormat::Json => format!("{:#}\n", value(source.shown(), &gate, &all)),
     };
-    output::result(&rendered)?;
+    output::report(&rendered)?;
     Ok(Exit::from_code(gate.exit()))
 }
 
@@ -93,7 +92,7 @@ fn line(condition: &Condition) -> String {
     }
 }
 
-fn value(run: &RunReader, gate: &Gate, conditions: &[Condition]) -> Value {
+fn value(run: &Path, gate: &Gate, conditions: &[Condition]) -> Value {
     let condition = |condition: &Condition| {
         let answer = match condition.verdict {
             CaseVerdict::Met => "met",
@@ -103,7 +102,7 @@ fn value(run: &RunReader, gate: &Gate, conditions: &[Condition]) -> Value {
         json!({ "option": condition.option, "answer": answer, "text": condition.text })
     };
     json!({
-        "run": run.folder().to_string_lossy(),
+        "run": run.to_string_lossy(),
         "gate": word(gate),
         "exit": gate.exit(),
         "reasons": gate.reasons(),

@@ -17,6 +17,9 @@ const DIM: Style = Style::new().dimmed();
 /// The approximate number of JSON characters per token.
 const CHARACTERS_A_TOKEN: usize = 4;
 
+/// The maximum number of findings of lint; `proctor lint` shows all.
+const LINT_LINES: usize = 10;
+
 pub(super) fn render(offer: &ServerOverview) -> String {
     let mut out = String::new();
     // Writing to a string can't fail.
@@ -43,6 +46,7 @@ fn write_all(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
     write_section("Prompts", &offer.prompts, None, out, |v, _, out| {
         write_prompt(v, out)
     })?;
+    write_lint(offer, out)?;
     if !offer.findings.is_empty() {
         writeln!(out, "\n{BOLD}Protocol problems{BOLD:#}")?;
         for finding in &offer.findings {
@@ -53,6 +57,29 @@ fn write_all(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
             };
             writeln!(out, "  {}{times}", printable(&finding.detail))?;
         }
+    }
+    Ok(())
+}
+
+/// The findings of lint, the most severe first.
+fn write_lint(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
+    if offer.lint.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{BOLD}Lint{BOLD:#} ({})", offer.lint.len())?;
+    for finding in offer.lint.iter().take(LINT_LINES) {
+        writeln!(
+            out,
+            "  {:<7} {}: {} {DIM}({}){DIM:#}",
+            finding.rule.severity().word(),
+            printable(&finding.place),
+            printable(&finding.message),
+            finding.rule.id()
+        )?;
+    }
+    let left = offer.lint.len().saturating_sub(LINT_LINES);
+    if left > 0 {
+        writeln!(out, "  {left} more: run `proctor lint`")?;
     }
     Ok(())
 }

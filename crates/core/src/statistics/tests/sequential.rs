@@ -101,3 +101,120 @@ fn no_number_of_trials_lifts_a_bound_above_the_rate() {
     assert_eq!(units_for_lower_bound(0.8, 0.9, true), None);
     assert!(units_for_lower_bound(0.95, 0.9, true).unwrap() > 50);
 }
+
+/// Random numbers between 0 and 1, the same in every test run.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        f64::from(u32::try_from(self.0 >> 32).unwrap()) / f64::from(u32::MAX)
+    }
+
+    /// How many cases pass and don't pass in a round.
+    fn round(&mut self, rates: &[f64]) -> (u32, u32) {
+        let passed = rates.iter().filter(|rate| self.next() < **rate).count();
+        let count = |number: usize| u32::try_from(number).unwrap();
+        (count(passed), count(rates.len() - passed))
+    }
+}
+
+/// How often the rule accepts, and rejects, of 4,000 runs of 60 rounds.
+fn answers(rates: &[f64], least: f64) -> (f64, f64) {
+    let mut chance = Chance(0x9E37_79B9_7F4A_7C15);
+    let (mut accepted, mut rejected) = (0, 0);
+    for _ in 0..4_000 {
+        let rounds: Vec<(u32, u32)> = (0..60).map(|_| chance.round(rates)).collect();
+        match decide_rate(rounds, least).decision {
+            Decision::Accept => accepted += 1,
+            Decision::Reject => rejected += 1,
+            Decision::Continue => {}
+        }
+    }
+    (f64::from(accepted) / 4e3, f64::from(rejected) / 4e3)
+}
+
+#[test]
+fn looking_after_every_round_is_wrong_at_most_at_the_nominal_rate() {
+    // The mean rate is just below the gate: every acceptance is an error. Three standard errors of 4,000
+    // runs are 0.0104.
+    let allowed = 0.05 + 0.0104;
+    for rates in [
+        &[0.899][..],
+        &[0.899; 5],
+        &[1.0, 1.0, 1.0, 1.0, 0.495],
+        &[0.999, 0.999, 0.699],
+        &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.99, 0.0],
+    ] {
+        let (accepted, _) = answers(rates, 0.9);
+        assert!(accepted <= allowed, "{rates:?}: {accepted}");
+    }
+    // Just above it, every rejection is an error.
+    for rates in [&[0.501][..], &[0.501; 5], &[1.0, 0.002], &[0.9, 0.603, 0.0]] {
+        let (_, rejected) = answers(rates, 0.5);
+        assert!(rejected <= allowed, "{rates:?}: {rejected}");
+    }
+    // And it does decide.
+    let (accepted, _) = answers(&[0.99; 5], 0.9);
+    assert!(accepted > 0.95, "{accepted}");
+    let (_, rejected) = answers(&[0.5; 5], 0.9);
+    assert!(rejected > 0.95, "{rejected}");
+}
+
+#[test]
+fn looking_after_every_round_at_a_fixed_bound_would_be_wrong_more_often() {
+    // The same runs with Clopper and Pearson's bound, which is meant for one look.
+    let mut chance = Chance(0x9E37_79B9_7F4A_7C15);
+    let mut accepted = 0;
+    for _ in 0..1_000 {
+        let (mut passed, mut counted) = (0, 0);
+        let is_accepted = (0..60).any(|_| {
+            let round = chance.round(&[0.899; 5]);
+            passed += round.0;
+            counted += round.0 + round.1;
+            clopper_pearson_lower(passed, counted, 0.05) >= 0.9
+        });
+        accepted += i32::from(is_accepted);
+    }
+    assert!(accepted > 100, "{accepted} of 1000");
+}
+
+#[test]
+fn the_decision_is_where_the_interval_is() {
+    for (passed, not_passed) in [(0, 0), (1, 0), (0, 1), (60, 1), (30, 40), (5, 200)] {
+        for least in [0.01, 0.2, 0.5, 0.8, 0.95, 1.0] {
+            let found = decide_rate([(passed, not_passed)], least);
+            let interval = confidence_sequence(passed, not_passed);
+            let expected = if interval.low > least {
+                Decision::Accept
+            } else if interval.high < least {
+                Decision::Reject
+            } else {
+                Decision::Continue
+            };
+            assert_eq!(found.decision, expected, "{passed} {not_passed} {least}");
+        }
+    }
+}
+
+#[test]
+fn one_p_value_says_the_same_as_the_rule() {
+    let mut chance = Chance(0x1234_5678_9ABC_DEF1);
+    for _ in 0..500 {
+        let trials = if chance.next() < 0.3 { 1 } else { 6 };
+        let side = |chance: &mut Chance, rate: f64| PassCount {
+            passed: chance.round(&vec![rate; trials]).0,
+            counted: u32::try_from(trials).unwrap(),
+        };
+        let strata: Vec<Stratum> = (0..8)
+            .map(|_| Stratum {
+                base: side(&mut chance, 0.9),
+                new: side(&mut chance, 0.4),
+            })
+            .collect();
+        let test = RegressionTest::of(&strata);
+        assert_eq!(test.overall_p() <= ALPHA, test.is_regression(), "{test:?}");
+    }
+}

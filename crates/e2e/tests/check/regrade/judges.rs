@@ -1,5 +1,7 @@
 //! Judges and shipped evals: recorded verdicts are kept, and a judge is asked only on request.
 
+use proctor_e2e::suite::ECHO_IF_GOOD;
+
 use super::*;
 
 const JUDGE: &str = r"
@@ -14,7 +16,7 @@ fn write_judge(suite: &SuiteFixture, verdict: &str) {
 
 /// A suite whose only case is judged.
 fn judged() -> SuiteFixture {
-    let rules = RULES.replace("text: done", "text: 'done, and well done'");
+    let rules = ECHO_IF_GOOD.replace("text: done", "text: 'done, and well done'");
     let suite = SuiteFixture::new(&rules, &[]);
     suite.eval(
         &json!({"llmJudge": {"ref": {"type": "builtin.llm-agent", "model": "scripted:judge.yaml"}}}),
@@ -70,7 +72,7 @@ fn another_criterion_needs_a_judge() {
 
 #[test]
 fn the_grading_of_shipped_evals_is_kept() {
-    let suite = SuiteFixture::new(RULES, &[]);
+    let suite = SuiteFixture::new(ECHO_IF_GOOD, &[]);
     // What the fixture adds to every content.
     let extra = r#"{"n":12345678901234567890,"z":1.50,"a":1e2}"#;
     let extra: Value = serde_json::from_str(extra).unwrap();
@@ -99,7 +101,7 @@ fn the_grading_of_shipped_evals_is_kept() {
         "--",
     ];
     let server = server.to_str().unwrap();
-    let output = proctor(&suite, &[&words[..], &[server]].concat());
+    let output = suite.proctor(&[&words[..], &[server]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let document = regrade(&suite, &[], 1);
     let found: Vec<String> = outcomes(&document)

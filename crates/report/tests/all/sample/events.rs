@@ -201,6 +201,18 @@ pub(super) fn call(
     arguments: &str,
     answered: bool,
 ) -> Result<(), RecordError> {
+    let answer = answered.then(|| format!("ENOENT: no such file: {arguments}"));
+    call_answered(trial, id, tool, arguments, answer.as_deref())
+}
+
+/// A call, and the text of the tool's error that answers it.
+pub(super) fn call_answered(
+    trial: &mut TrialWriter,
+    id: u64,
+    tool: &str,
+    arguments: &str,
+    answer: Option<&str>,
+) -> Result<(), RecordError> {
     let name = serde_json::Value::from(tool);
     let request = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{name},"arguments":{arguments}}}}}"#
@@ -213,8 +225,8 @@ pub(super) fn call(
         Direction::ToServer,
         request.as_bytes(),
     )?;
-    if answered {
-        let content = serde_json::json!([{ "type": "text", "text": format!("ENOENT: no such file: {arguments}") }]);
+    if let Some(text) = answer {
+        let content = serde_json::json!([{ "type": "text", "text": text }]);
         let answer = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":{content},"isError":true}}}}"#
         );

@@ -3,11 +3,12 @@
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
+use proctor_core::history::{RunContent, RunResultRow, RunRow};
 use proctor_core::overview::Answer;
 use proctor_core::printable::printable;
 use unicode_width::UnicodeWidthStr;
 
-use super::{RunContent, RunResultRow, RunRow};
+use crate::output;
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::BrightRed.on_default().bold();
@@ -27,8 +28,7 @@ type Cells = [String; 7];
 
 /// Renders the runs for the terminal's width.
 pub(super) fn render(runs: &[RunRow], now: Timestamp) -> String {
-    let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
-    render_for(runs, now, width.max(40))
+    render_for(runs, now, output::width().max(40))
 }
 
 fn render_for(runs: &[RunRow], now: Timestamp, width: usize) -> String {

@@ -1,7 +1,7 @@
+use proctor_core::history::AgentRow;
 use proctor_core::overview::RateOverview;
 use proctor_core::summary::Counts;
 
-use super::super::AgentRow;
 use super::*;
 
 fn result(agents: &[(&str, &str)], gate: Answer, passed: Option<(u32, u32)>) -> RunResultRow {

@@ -1,0 +1,213 @@
+// What both browsers are asked about every report.
+
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+
+/** The folder with the reports, which `examples/report_pages` writes. */
+export const PAGES = process.env.PROCTOR_PAGES || path.resolve("pages");
+/** The folder for screenshots. */
+export const SHOTS = path.join(PAGES, "shots");
+fs.mkdirSync(SHOTS, { recursive: true });
+
+const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export const KINDS = ["two-agents", "one", "interrupted", "killed", "hostile", "imported", "large"];
+
+/** The places of a report that are looked at. Trials and cases are found on its own pages. */
+export const PLACES = ["#/", "#/cases", "#/trials", "#/coverage", "#/servers", "case", "trial"];
+
+/** @param {string} kind @param {string} [hash] */
+export const url = (kind, hash = "") => `file://${path.join(PAGES, kind)}.html${hash}`;
+
+/** Notes violations of the policy before anything else runs. */
+export const watch = () => {
+  globalThis.violations = [];
+  document.addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+};
+
+/** Opens a place of a report, and waits until it is drawn. @param {any} page @param {string} kind @param {string} place */
+export async function open(page, kind, place) {
+  const hash = place.startsWith("#") ? place : "#/";
+  await page.goto("about:blank");
+  await page.goto(url(kind, hash));
+  await page.waitForSelector("main h1");
+  if (place === "case") await follow(page, "#/cases", ".list a.name");
+  if (place === "trial") await follow(page, "#/trials?outcome=bad", ".list a.name", "#/trials");
+  await settle(page);
+}
+
+/** @param {any} page */
+export async function settle(page) {
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 60)))));
+}
+
+/** Goes to a list and follows its first link. */
+async function follow(page, hash, selector, otherwise) {
+  for (const place of [hash, otherwise].filter(Boolean)) {
+    await page.evaluate((to) => { location.hash = to; }, place);
+    await settle(page);
+    const link = await page.evaluate((at) => document.querySelector(at)?.getAttribute("href"), selector);
+    if (!link) continue;
+    await page.evaluate((to) => { location.hash = to; }, link);
+    await settle(page);
+    await page.waitForSelector("nav.crumbs");
+    return;
+  }
+  assert.fail(`no ${selector} on ${hash}`);
+}
+
+/** Fails if axe finds a violation. @param {any} page @param {string} where */
+export async function accessible(page, where) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    const results = await globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] });
+    return results.violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 160)} ${n.failureSummary}`).join(" | ")}`);
+  });
+  assert.deepEqual(found, [], where);
+}
+
+/** Fails if a page is wider than the window. @param {any} page @param {string} where */
+export async function fits(page, where) {
+  const [page_, window_] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(page_ <= window_, `${where}: ${page_} px in a window of ${window_} px`);
+}
+
+/** Fails if a page says more than `result show -o json`. @param {any} page @param {string} kind */
+export async function honest(page, kind) {
+  const file = path.join(PAGES, `${kind}.json`);
+  if (!fs.existsSync(file)) return;
+  const { proctor } = JSON.parse(fs.readFileSync(file, "utf8"));
+  await open(page, kind, "#/");
+  const [text, look] = await page.evaluate(() => [document.querySelector(".verdict").textContent, document.querySelector(".verdict").className]);
+  const answer = proctor.gate.answer === "open" ? "inconclusive" : proctor.gate.answer;
+  assert.ok(text.startsWith(`Gate ${answer}`), `${kind}: ${text}`);
+  const isGood = proctor.gate.answer === "met" && proctor.exit.code === 0 && proctor.run.ended !== null;
+  assert.equal(look, `verdict ${isGood ? "good" : answer === "missed" ? "missed" : "unsure"}`, kind);
+  if (proctor.rate) assert.ok(text.includes(`${proctor.rate.passed}/${proctor.rate.counted} trials passed`), `${kind}: ${text}`);
+  if (proctor.exit.code !== 0) assert.ok(text.includes(`Exit code ${proctor.exit.code}`), `${kind}: ${text}`);
+  const outcomes = { passed: "passed", failed: "failed", "timed-out": "timedOut", errored: "errored", cancelled: "cancelled", "not-run": "notRun" };
+  for (const [word, key] of Object.entries(outcomes)) {
+    await open(page, kind, `#/trials?outcome=${word}`);
+    const status = await page.evaluate(() => document.querySelector("main [role=status]").textContent);
+    assert.equal(status, `${proctor.trials[key]} of ${proctor.trials.total} trial${proctor.trials.total === 1 ? "" : "s"}`, `${kind}: ${word}`);
+  }
+}
+
+/** Fails if anything of a hostile run became more than text. @param {any} page */
+export async function harmless(page) {
+  const found = await page.evaluate(() => ({
+    title: document.title.includes("pwned") && !document.title.includes("document.title"),
+    elements: document.querySelectorAll("img, iframe, object, embed, link, base, body script:not([type]) ~ script:not([type])").length,
+    links: [...document.querySelectorAll("[href]")].map((link) => link.getAttribute("href")).filter((href) => !href.startsWith("#")),
+    handlers: [...document.querySelectorAll("*")].filter((one) => one.getAttributeNames().some((name) => name.startsWith("on") || name === "style" && false)).length,
+    hidden: /[\u0000-\u0008\u001b\u202e\u200b]/.test(document.body.innerText),
+    // Every row keeps its link in sight, however long the names are.
+    lost: [...document.querySelectorAll(".list .row")].filter((row) => {
+      const link = row.querySelector("a").getBoundingClientRect();
+      return link.width < 40 || link.right > row.getBoundingClientRect().right + 1;
+    }).length,
+  }));
+  assert.deepEqual(found, { title: false, elements: 0, links: [], handlers: 0, hidden: false, lost: 0 });
+}
+
+/** Uses a report by keyboard alone. @param {any} page */
+export async function keys(page) {
+  await open(page, "two-agents", "#/");
+  const press = async (...all) => {
+    for (const key of all) await page.keyboard.press(key);
+    await settle(page);
+    await settle(page);
+  };
+  const at = () => page.evaluate(() => location.hash);
+  const focus = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
+  await press("g", "t");
+  assert.equal(await at(), "#/trials");
+  await press("/");
+  assert.equal(await focus(), "search");
+  await page.keyboard.type("drain-node dur:>1s");
+  await new Promise((done) => setTimeout(done, 300));
+  await settle(page);
+  assert.match(await at(), /q=drain-node\+dur/);
+  const first = await page.evaluate(() => document.querySelector(".list .row a").textContent);
+  assert.match(first, /^drain-node/);
+  await page.evaluate(() => document.activeElement.blur());
+  await press("j");
+  assert.equal(await focus(), first);
+  await press("j");
+  assert.notEqual(await focus(), first);
+  await press("k");
+  assert.equal(await focus(), first);
+  await press("Enter");
+  assert.match(await at(), /^#\/trial\/tasks%2Fdrain-node/);
+  const here = await at();
+  await press("]");
+  assert.notEqual(await at(), here);
+  await press("[");
+  assert.equal(await at(), here);
+  await press("n");
+  const outcome = () => page.evaluate(() => document.querySelector("h1 .tag").textContent);
+  assert.match(await outcome(), /failed|errored|timed-out/);
+  await press("e");
+  assert.match(await at(), /\/\d+$/);
+  assert.equal(await page.evaluate(() => document.querySelectorAll(".event.target").length), 1);
+  await press("o");
+  assert.equal(await focus(), "f-outcome");
+  await page.evaluate(() => document.activeElement.blur());
+  const scheme = () => page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
+  const before = await scheme();
+  await press("d");
+  assert.notEqual(await scheme(), before);
+  await press("?");
+  assert.equal(await page.evaluate(() => document.querySelectorAll("dialog[open]").length), 1);
+  await press("Escape");
+  assert.equal(await page.evaluate(() => document.querySelectorAll("dialog").length), 0);
+  for (const [key, hash] of [["c", "#/cases"], ["v", "#/coverage"], ["s", "#/servers"], ["o", "#/"]]) {
+    await press("g", key);
+    assert.equal(await at(), hash);
+  }
+}
+
+/** A link to an event opens and marks it. @param {any} page */
+export async function deepLink(page) {
+  const id = ["tasks/fix-crash-loop-1.yaml", "codex", "1", "18"].map(encodeURIComponent).join("/");
+  await open(page, "two-agents", `#/trial/${id}`);
+  const event = await page.evaluate(() => {
+    const target = document.querySelector(".event.target");
+    const box = target.getBoundingClientRect();
+    return { id: target.id, open: target.open, seen: box.top >= 0 && box.top < innerHeight, text: target.textContent };
+  });
+  assert.deepEqual([event.id, event.open, event.seen], ["e18", true, true]);
+  // Numbers keep every digit.
+  assert.match(event.text, /12345678901234567890/);
+  assert.match(event.text, /decides toolsUsed/);
+  await open(page, "two-agents", "#/trial/no/such/1");
+  assert.match(await page.evaluate(() => document.querySelector("h1").textContent), /no such trial/);
+  await open(page, "two-agents", "#/%zz/%");
+  assert.match(await page.evaluate(() => document.querySelector("h1").textContent), /no such page/);
+}
+
+/** The same number of trials as the search asks for. @param {any} page */
+export async function search(page) {
+  const { results } = JSON.parse(fs.readFileSync(path.join(PAGES, "two-agents.json"), "utf8"));
+  const total = async (query) => {
+    await open(page, "two-agents", `#/trials?q=${encodeURIComponent(query)}`);
+    return page.evaluate(() => Number(document.querySelector("main [role=status]").textContent.split(" ")[0]));
+  };
+  assert.equal(await total(""), results.length);
+  assert.equal(await total("tool:delete_pod"), results.filter((one) => JSON.stringify(one).includes("delete_pod")).length);
+  assert.equal(await total("blame:infra"), 3);
+  assert.equal(await total("codex"), 150);
+  assert.equal(await total("label:area=pods codex fix-crash-loop-1"), 5);
+  assert.equal(await total("no such word"), 0);
+}
+
+/** The two trials of a case side by side. @param {any} page */
+export async function sideBySide(page) {
+  await open(page, "two-agents", `#/case/${encodeURIComponent("tasks/fix-crash-loop-1.yaml")}`);
+  const first = await page.evaluate(() => document.querySelector("tr.first").textContent);
+  assert.match(first, /list_pods \{"namespace":"dev"\}/);
+  assert.match(first, /first difference/);
+  assert.match(first, /list_pods \{"namespace":"prod"\}/);
+}
