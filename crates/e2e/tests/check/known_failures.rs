@@ -307,7 +307,7 @@ fn diff_leaves_known_failures_out() {
     let (code, text) = proctor(&["result", "diff", paths[0], paths[1]]);
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("KNOWN     1 case with a known failure, not compared: c"),
+        text.contains("KNOWN   1 case with a known failure, not compared: c"),
         "{text}"
     );
     let (_, text) = proctor(&["result", "diff", paths[0], paths[1], "-o", "json"]);

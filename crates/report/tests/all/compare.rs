@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use proctor_core::compare::{Comparison, RunFacts};
+use proctor_core::compare::{Comparison, RunFacts, sentence};
 use proctor_core::event::{
     Body, CheckEvaluated, EventKind, ModelAsked, ModelReplied, Outcome, PlannedAgent, PlannedCase,
     PlannedKnownFailure, PlannedLimits, PlannedOptions, Purpose, RECORD_VERSION, RunEnded, RunKind,
@@ -634,8 +634,16 @@ fn every_answer_has_its_sentence_and_its_numbers() {
     ];
     let mut shown = String::new();
     for (name, base, new) in shapes {
-        let (exit, _, _, json) = compared(&base, &new);
-        let sentence = json["sentence"].as_str().expect("the sample can be read");
+        let folder = tempfile::tempdir().expect("the sample can be written");
+        let [base, new] = [("main.run", base), ("new.run", new)].map(|(name, plan)| {
+            let path = folder.path().join(name);
+            write(&path, &plan);
+            let run = RunReader::open(&path).expect("the sample can be read");
+            RunFacts::load(&run).expect("the sample can be read").tally
+        });
+        let comparison = Comparison::of(&base, &new);
+        let exit = comparison.exit();
+        let sentence = sentence::answer(&comparison, &|name| format!("`{name}`"));
         shown.push_str(&format!("{name}\n  exit {exit}: {sentence}\n"));
     }
     insta::assert_snapshot!(shown);
