@@ -9,8 +9,10 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use proctor_e2e::session::peak_kib;
 use proctor_e2e::suite::SuiteFixture;
 use proctor_e2e::{fixture, proctor};
@@ -26,7 +28,7 @@ fn main() {
     let megabytes: u64 = megabytes.and_then(|text| text.parse().ok()).unwrap_or(200);
     println!(
         "{:<34} {:>8} {:>9} {:>12} {:>10} {:>9}",
-        "record", "MB", "calls", "command", "time", "peak MB"
+        "record", "MB", "calls", "command", "CPU", "peak MB"
     );
     for (name, trials, result) in [
         ("one trial, results of 4 kB", 1, 4_000),
@@ -43,9 +45,9 @@ fn main() {
             ("show", &["result", "show", "run"]),
         ];
         for (command, words) in commands {
-            let (time, peak) = measured(&suite, words);
+            let (cpu, peak) = measured(&suite, words);
             println!(
-                "{name:<34} {size:>8} {calls:>9} {command:>12} {time:>10.1?} {:>9}",
+                "{name:<34} {size:>8} {calls:>9} {command:>12} {cpu:>10.1?} {:>9}",
                 peak / 1024
             );
         }
@@ -161,9 +163,9 @@ fn size(folder: &Path) -> u64 {
     lengths.sum()
 }
 
-/// The time and the peak memory of a command, in KiB.
+/// The CPU time of a command, and its peak memory in KiB.
 fn measured(suite: &SuiteFixture, words: &[&str]) -> (Duration, u64) {
-    let started = Instant::now();
+    let before = cpu_of_children();
     let mut child = Command::new(proctor())
         .args(words)
         .current_dir(suite.folder())
@@ -179,8 +181,14 @@ fn measured(suite: &SuiteFixture, words: &[&str]) -> (Duration, u64) {
                 "{words:?} in {}",
                 suite.folder().display()
             );
-            return (started.elapsed(), peak);
+            return (cpu_of_children().saturating_sub(before), peak);
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+fn cpu_of_children() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("usage can be read");
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Duration::from_micros(micros.unsigned_abs())
 }

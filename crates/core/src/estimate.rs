@@ -25,9 +25,9 @@ pub use self::sentence::dollars;
 const RUNS_READ: usize = 10;
 
 /// The number of runs that are searched for the same cases.
-const RUNS_SEARCHED: usize = 200;
+const RUNS_SEARCHED: usize = 50;
 
-/// The largest index that is read: an estimate must not take longer than a short run.
+/// The largest index and plan that are read: an estimate must not take longer than a short run.
 const INDEX_BYTES: u64 = 32 << 20;
 
 /// The trials of one case by one agent that a run will start.
@@ -132,8 +132,11 @@ impl History {
         let mut read = 0;
         for entry in runs::list(runs)?.into_iter().take(RUNS_SEARCHED) {
             let Ok(run) = entry.run else { continue };
-            if read < RUNS_READ && is_small(&run) && history.add(read, &run, &keys, prices) {
+            if is_small(&run) && history.add(read, &run, &keys, prices) {
                 read += 1;
+            }
+            if read == RUNS_READ {
+                break;
             }
         }
         Ok(history)
@@ -185,7 +188,8 @@ impl History {
 
 fn is_small(run: &RunReader) -> bool {
     let index = fs::metadata(run.folder().join(INDEX));
-    index.is_ok_and(|index| index.len() <= INDEX_BYTES)
+    let is_small = |bytes: u64| bytes <= INDEX_BYTES;
+    index.is_ok_and(|index| is_small(index.len())) && run.run_bytes().is_ok_and(is_small)
 }
 
 impl TrialUse {
@@ -212,14 +216,11 @@ fn tokens(spent: &ModelSpending) -> Option<f64> {
 
 /// The recorded cost. If its price was unknown then, the price may be known now.
 fn cost(spent: &ModelSpending, model: Option<&str>, prices: &Prices) -> Option<f64> {
-    let priced = || {
+    let now = || {
         tokens(spent)?;
         prices.cost(model?, &spent.usage)
     };
-    spent
-        .cost_usd
-        .filter(|_| spent.unmetered == 0)
-        .or_else(priced)
+    spent.cost_usd.filter(|_| spent.unmetered == 0).or_else(now)
 }
 
 impl Estimate {

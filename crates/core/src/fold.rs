@@ -18,6 +18,7 @@ mod selection;
 #[cfg(test)]
 mod tests;
 mod text;
+mod timeline;
 mod turns;
 mod unknown_tools;
 mod work;
@@ -29,10 +30,10 @@ use crate::event::{
     Frame, TrialEnded, TrialStarted, WireKind,
 };
 use crate::record::{Blobs, RecordError, RunReader, TornLine, TrialFile};
-use crate::transcript::{Transcript, UnreadMessage};
+use crate::transcript::{Call, Transcript, UnreadMessage};
 
 use self::calls::CallFold;
-use self::conduct::ConductFold;
+use self::conduct::{ConductFold, MadeCalls};
 use self::findings::Findings;
 use self::pairing::{CancelReason, Pairing, RequestMatch};
 use crate::message::tolerant::LenientReading;
@@ -40,6 +41,7 @@ use crate::message::{self, Id, Message, MessageKind, MessageParseError};
 
 pub use self::conduct::{Conduct, Excuse, NoAnswer, ServerEnd, UnansweredCall};
 pub use self::text::ClippedText;
+pub use self::timeline::{TimelineItem, TrialOutline};
 use self::turns::TurnFold;
 pub use self::turns::{ModelTurn, RequestedCall, TurnReply};
 use self::work::WorkFold;
@@ -152,6 +154,15 @@ pub struct Fold {
     unread: Vec<UnreadMessage>,
 }
 
+/// What was taken from a fold in progress.
+struct SettledItems {
+    /// The calls before the first one without a response.
+    calls: Vec<Call>,
+    turns: Vec<ModelTurn>,
+    /// The number of the first call that was left.
+    open: Option<u64>,
+}
+
 /// The position of a message in the record.
 #[derive(Debug, Clone, Copy)]
 struct MessagePosition {
@@ -231,6 +242,15 @@ impl Fold {
         Ok(())
     }
 
+    /// Removes the calls and turns that no later event changes, in order. The folded trial does not have them.
+    fn take_settled(&mut self) -> SettledItems {
+        SettledItems {
+            calls: self.calls.take_settled(),
+            turns: self.turns.as_mut().map(TurnFold::take).unwrap_or_default(),
+            open: self.calls.first().map(|call| call.seq),
+        }
+    }
+
     /// The folded trial. Open calls have no response.
     pub fn finish(mut self) -> FoldedTrial {
         let waiting: Vec<_> = self.pairing.into_unanswered().collect();
@@ -240,6 +260,7 @@ impl Fold {
             }
         }
         let work = self.work.finish();
+        let taken = self.calls.taken();
         let (calls, made_at, in_error) = self.calls.into_calls();
         let counts = |conn: ConnectionId| {
             let opened = self.connections.get(&conn)?;
@@ -248,8 +269,11 @@ impl Fold {
         let conduct = Conduct {
             unanswered: self.conduct.unanswered(
                 waiting.into_iter(),
-                &calls,
-                &made_at,
+                MadeCalls {
+                    calls: &calls,
+                    made_at: &made_at,
+                    taken,
+                },
                 work.ended.is_some(),
             ),
             ended: self.conduct.ended(

@@ -15,7 +15,7 @@ use std::fmt::{self, Write as _};
 use serde_json::{Number, Value};
 
 use self::decimal::Decimal;
-pub use self::decode::{decode, has_lone_surrogate, spelled};
+pub use self::decode::{compact, decode, has_lone_surrogate, spelled};
 pub use self::duplicate_keys::repeats_a_key;
 
 /// The maximum number of characters of a value in a message.

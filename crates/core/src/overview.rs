@@ -7,7 +7,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io::Read;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,15 @@ use crate::fold::ModelActivity;
 use crate::gate::Gate;
 use crate::model::Usage;
 use crate::pass_rule::CaseVerdict;
-use crate::record::{RecordError, RunReader, SUMMARY};
+use crate::record::{RecordError, RunReader, SUMMARY, open_file};
 use crate::statistics::Rate;
 use crate::summary::{AgentSummary, CaseSummary, Counts, Summary};
 
 /// The version of the file that this program reads and writes.
 pub const OVERVIEW_VERSION: u32 = 1;
+
+/// The longest file that is read: far more than 100,000 cases need.
+const LONGEST: u64 = 64 * 1024 * 1024;
 
 /// How many digits of a case's hash are kept.
 const HASH: usize = 16;
@@ -136,7 +139,9 @@ impl Overview {
     }
 
     fn stored(run: &RunReader) -> Option<Self> {
-        let text = fs::read(run.folder().join(SUMMARY)).ok()?;
+        let mut text = Vec::new();
+        let file = open_file(&run.folder().join(SUMMARY)).ok()?;
+        file.take(LONGEST).read_to_end(&mut text).ok()?;
         let stored: Self = serde_json::from_slice(&text).ok()?;
         let fits = stored.version == OVERVIEW_VERSION
             && stored.started == *run.started()

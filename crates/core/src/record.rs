@@ -31,6 +31,7 @@ mod writer;
 
 pub use self::blobs::Blobs;
 pub use self::error::RecordError;
+pub(crate) use self::events::open_file;
 pub use self::events::{EventReader, FileDigest, Position, TornLine};
 pub use self::index::TrialBegan;
 pub(crate) use self::log::private;

@@ -37,7 +37,7 @@ function bodyBlock(label, body, isJson = false) {
 /** A body as text of the page. @param {RecordText} body */
 function bodyText(body) {
   if (typeof body === "string") return h("div", { class: "text" }, body);
-  return h("div", { class: "text" }, body.head, h("mark", { class: "cut" }, ` … cut: ${count(body.bytes)} bytes in all … `), body.tail);
+  return h("div", { class: "text" }, body.head, h("mark", { class: "cut" }, ` … cut: ${count(body.bytes)} bytes in all … `), body.tail, wholeText(body));
 }
 
 /** A sentence in which names are in backticks. @param {string} text */

@@ -59,7 +59,7 @@ function changes(found) {
   const rows = [["tokens per trial", found.tokensPerTrial, (n) => (n === null ? "unknown" : count(n))],
     ["cost per trial", found.costUsdPerTrial, (n) => (n === null ? "unknown" : dollars(n))], ["median duration", found.medianSeconds, seconds],
     ["tokens of the tools' schemas", found.toolTokens, (n) => (n === null ? "unknown" : count(n))]];
-  return table("What trials used", ["", "base", "this run"], rows.map(([name, change, text]) => [name, text(change.base), text(change.new)]));
+  return table("What trials used", ["value", "base", "this run"], rows.map(([name, change, text]) => [name, text(change.base), text(change.new)]));
 }
 
 /** @param {string} title @param {{name: string}[]} cases */

@@ -85,7 +85,7 @@ function ratePicture(runs) {
 function casesTable(suite) {
   const shown = suite.cases.slice(0, 200);
   const more = suite.cases.length - shown.length + suite.moreCases;
-  return [table("Cases over time", ["case", "agent", "runs, oldest first", "latest", "rate over these runs", ""],
+  return [table("Cases over time", ["case", "agent", "runs, oldest first", "latest", "rate over these runs", "remarks"],
     shown.map((line) => {
       const last = line.points[line.points.length - 1];
       return [h("a", { href: `#/case/${encodeURIComponent(line.id)}` }, caseName(line.id)), line.agent, caseStrip(suite, line),
@@ -108,7 +108,7 @@ function caseStrip(suite, line) {
 
 /** @param {RunPoint[]} runs */
 function runsTable(runs) {
-  return table("The runs, newest first", ["run", "started", "result", "pass rate", "duration", "source", "changed since the run before", ""],
+  return table("The runs, newest first", ["run", "started", "result", "pass rate", "duration", "source", "changed since the run before", "compare"],
     runs.slice().reverse().slice(0, 200).map((run) => [runLink(run.name, run.name), day(run.started), tag(standing(run).split(",")[0], standing(run)),
       storedRate(run.rate), duration(run.duration), [run.context?.branch, run.context?.commit?.slice(0, 7)].filter(Boolean).join("@"),
       h("ul", { class: "notes" }, run.marks.map((mark) => h("li", {}, `${mark.kind}: ${mark.text}`))),

@@ -35,7 +35,7 @@ class ServedSource extends HttpSource {
     /** The trials that changed since the page was drawn. @type {Set<number>} */
     this.changed = new Set();
     this.error = "";
-    this.line = h("div", { class: "live" });
+    this.line = h("section", { class: "live", "aria-label": "State of the run" });
   }
 
   /** @param {string} path @returns {Promise<any>} */
@@ -232,6 +232,25 @@ function wholeText(body) {
   // 5 MB in one block take seconds to draw.
   return [h("p", { class: "actions" }, body.bytes <= 1_000_000 && h("button", { type: "button", click: acting(load) }, "Load the whole text"),
     h("button", { type: "button", click: acting(save) }, "Save the whole text")), place];
+}
+
+/** A button that adds the later events of a trial. @param {Run} run @param {number} i @param {TrialDetails} details @param {HTMLElement} list */
+function laterEvents(run, i, details, list) {
+  let { next } = details;
+  const place = h("p", { class: "actions" });
+  const draw = () => place.replaceChildren(...(next === null ? [] : [h("button", { type: "button", click: load }, `Show events from #${next} on`)]));
+  const load = async () => {
+    try {
+      const more = await served().trial(i, next ?? 0);
+      list.append(...more.items.map((item) => h("li", {}, eventItem(run, i, more, item))));
+      next = more.next;
+      draw();
+    } catch (error) {
+      place.replaceChildren(h("span", { class: "note" }, error instanceof Error ? error.message : String(error)));
+    }
+  };
+  draw();
+  return place;
 }
 
 /** The list of runs, for a run that can't be shown. */

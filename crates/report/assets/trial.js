@@ -76,8 +76,8 @@ function lanes(details) {
 /** @param {Run} run @param {number} i @param {TrialDetails} details @param {string | undefined} target */
 function timeline(run, i, details, target) {
   const list = h("ol", { class: "events" }, details.items.map((item) => h("li", {}, eventItem(run, i, details, item))));
-  const rest = details.next !== null && h("p", { class: "note" },
-    `Later events, from #${details.next} on, are not on this page. To see them: `, h("code", {}, run.command(i) || "proctor result view"));
+  const rest = details.next !== null && (isServed ? laterEvents(run, i, details, list) : h("p", { class: "note" },
+    `Later events, from #${details.next} on, are not on this page. To see them: `, h("code", {}, run.command(i) || "proctor result view")));
   requestAnimationFrame(() => mark(list, target));
   return h("section", { "aria-labelledby": "h-timeline" }, h("h2", { id: "h-timeline" }, "Timeline"),
     details.items.length === 0 && h("p", { class: "hint" }, "The record has no turns and no calls."), list, rest);

@@ -1,25 +1,29 @@
 //! A trial as a conversation: prompt, model turns, calls with results, answer, then the checks.
 //!
-//! Main function: [`render`]. It shows a [`FoldedTrial`] and reads no events. No line is wider than the
-//! terminal, text from outside is printable, and words say what colours say.
+//! The main type is [`Conversation`]. It shows a [`TrialOutline`] and gets the items of its timeline one by one, so that a long
+//! trial need not be in memory; it reads no events. No line is wider than the terminal, text from outside is printable, and
+//! words say what colours say.
 
 mod calls;
 mod checks;
 mod follow;
 mod screen;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use proctor_core::duration;
 use proctor_core::event::{AgentClaimed, CheckPlace, Claim, Outcome, Phase};
-use proctor_core::fold::{ClippedText, FoldOptions, FoldedTrial, ModelTurn, TurnReply};
+use proctor_core::fold::{
+    ClippedText, FoldOptions, ModelTurn, TimelineItem, TrialOutline, TurnReply,
+};
 use proctor_core::hint::listed;
-use proctor_core::transcript::{Call, CallRequest};
+use proctor_core::transcript::Call;
 use proctor_core::verdict::Verdict;
 
+use self::checks::CallText;
 pub use self::follow::Follower;
 use self::screen::Screen;
 use crate::terminal::TerminalStyle;
@@ -69,7 +73,7 @@ impl TrialHeading {
 }
 
 impl ConversationOptions {
-    /// The options for the fold that [`render`] shows.
+    /// The options for the fold that a [`Conversation`] shows.
     pub fn fold_options(&self) -> FoldOptions {
         let defaults = FoldOptions::default();
         FoldOptions {
@@ -84,70 +88,143 @@ impl ConversationOptions {
     }
 }
 
-/// Renders one trial.
-pub fn render(
-    heading: &TrialHeading,
-    folded: &FoldedTrial,
-    options: &ConversationOptions,
-) -> String {
-    let mut screen = Screen::new(options);
-    let conversation = Conversation {
-        folded,
-        decides: decides(folded),
-    };
-    conversation.head(&mut screen, heading);
-    conversation.steps(&mut screen, |phase| phase == Phase::Setup);
-    Conversation::text(&mut screen, "Prompt", folded.work.prompt.as_ref());
-    conversation.timeline(&mut screen);
-    conversation.end(&mut screen);
-    checks::render(&mut screen, folded, &heading.places);
-    conversation.steps(&mut screen, not_graded);
-    conversation.findings(&mut screen);
-    screen.into_text()
-}
-
 /// Whether the steps of a phase are shown after the checks. Those that grade are checks.
 fn not_graded(phase: Phase) -> bool {
     !matches!(phase, Phase::Setup | Phase::Grade)
 }
 
-/// The checks that each call decides, by the number of the call.
-fn decides(folded: &FoldedTrial) -> BTreeMap<u64, Vec<&str>> {
-    let mut out: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
-    for check in &folded.work.checks {
-        for seq in &check.evidence {
-            let checks = out.entry(*seq).or_default();
-            if !checks.contains(&check.check.as_str()) {
-                checks.push(&check.check);
+/// A trial as text, piece by piece: its beginning, each [item](Conversation::item), and its [end](Conversation::finish).
+pub struct Conversation<'a> {
+    screen: Screen,
+    outline: &'a TrialOutline,
+    /// The checks that each call decides, by the number of the call.
+    decides: BTreeMap<u64, Vec<&'a str>>,
+    /// The calls that are shown with a check.
+    evidence: BTreeSet<u64>,
+    /// The text of each of them, as far as they are known.
+    described: BTreeMap<u64, CallText>,
+    /// Where the checks are written.
+    places: Arc<[CheckPlace]>,
+    /// The claims of the agent that are still to be shown, the last one first.
+    claims: Vec<&'a (u64, AgentClaimed)>,
+    is_empty: bool,
+}
+
+impl<'a> Conversation<'a> {
+    /// Begins a trial with its outcome, setup and prompt.
+    pub fn new(
+        heading: &TrialHeading,
+        outline: &'a TrialOutline,
+        options: &ConversationOptions,
+    ) -> Self {
+        let mut conversation = Self::begin(heading, outline, options);
+        conversation.head(heading);
+        conversation.setup();
+        conversation
+    }
+
+    fn begin(
+        heading: &TrialHeading,
+        outline: &'a TrialOutline,
+        options: &ConversationOptions,
+    ) -> Self {
+        let work = &outline.folded.work;
+        let mut decides: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+        for check in &work.checks {
+            for seq in &check.evidence {
+                let checks = decides.entry(*seq).or_default();
+                if !checks.contains(&check.check.as_str()) {
+                    checks.push(&check.check);
+                }
             }
         }
-    }
-    out
-}
-
-struct Conversation<'a> {
-    folded: &'a FoldedTrial,
-    decides: BTreeMap<u64, Vec<&'a str>>,
-}
-
-/// A part of the conversation.
-enum Item<'a> {
-    Turn(&'a ModelTurn),
-    Call(&'a Call),
-    Claim(u64, &'a AgentClaimed),
-}
-
-impl Item<'_> {
-    fn seq(&self) -> u64 {
-        match self {
-            Self::Turn(turn) => turn.seq,
-            Self::Call(call) => call.seq,
-            Self::Claim(seq, _) => *seq,
+        let external = work.external.as_ref();
+        let claims = external.map_or(&[][..], |external| &external.claims);
+        let claims = claims.iter().rev();
+        Self {
+            screen: Screen::new(options),
+            outline,
+            decides,
+            evidence: checks::evidence(&work.checks),
+            described: BTreeMap::new(),
+            places: Arc::clone(&heading.places),
+            claims: claims.filter(|(_, claim)| adds(outline, claim)).collect(),
+            is_empty: true,
         }
     }
-}
 
-impl Conversation<'_> {
+    /// The text since the last call of this function.
+    pub fn take(&mut self) -> String {
+        self.screen.take()
+    }
+
+    /// The length of the text that was not taken.
+    pub fn waiting_bytes(&self) -> usize {
+        self.screen.waiting_bytes()
+    }
+
+    /// Adds the next item of the timeline.
+    pub fn item(&mut self, item: &TimelineItem) {
+        self.claims_before(Some(item.seq()));
+        match item {
+            TimelineItem::Turn(turn) => self.turn(turn),
+            TimelineItem::Call(call) => self.call(call),
+        }
+        self.screen.blank();
+        self.is_empty = false;
+        self.remember(item);
+    }
+
+    /// Ends the trial with its answer, checks and protocol problems.
+    pub fn finish(&mut self) {
+        self.claims_before(None);
+        if self.is_empty {
+            let text = "no calls; `--raw` shows every message";
+            self.screen.line(0, text, Some(FAINT));
+            self.screen.blank();
+        }
+        self.conclusion();
+    }
+
+    fn conclusion(&mut self) {
+        self.end();
+        let folded = &self.outline.folded;
+        let known = (&self.described, &*self.places);
+        checks::render(&mut self.screen, folded, known);
+        self.steps(not_graded);
+        self.findings();
+    }
+
+    fn setup(&mut self) {
+        self.steps(|phase| phase == Phase::Setup);
+        self.text("Prompt", self.outline.folded.work.prompt.as_ref());
+    }
+
+    /// Shows the claims before an event, or all that are left. Returns the number of the last one, or zero.
+    fn claims_before(&mut self, event: Option<u64>) -> u64 {
+        let is_before =
+            |claim: &mut &(u64, AgentClaimed)| event.is_none_or(|event| claim.0 < event);
+        let mut last = 0;
+        while let Some((seq, claim)) = self.claims.pop_if(is_before) {
+            claimed(&mut self.screen, *seq, claim);
+            self.screen.blank();
+            self.is_empty = false;
+            last = *seq;
+        }
+        last
+    }
+
+    /// Keeps the text of a call that a check refers to.
+    fn remember(&mut self, item: &TimelineItem) {
+        if let TimelineItem::Call(call) = item
+            && self.evidence.contains(&call.seq)
+            && !self.described.contains_key(&call.seq)
+        {
+            let text = checks::described(&self.screen, call);
+            self.described.insert(call.seq, text);
+        }
+    }
+
     fn title(screen: &mut Screen, (label, style): (&str, Style), case: &str, facts: &[String]) {
         let text = match facts.join(", ").as_str() {
             "" => case.to_owned(),
@@ -156,8 +233,9 @@ impl Conversation<'_> {
         screen.title(label, style, &text);
     }
 
-    fn head(&self, screen: &mut Screen, heading: &TrialHeading) {
-        let work = &self.folded.work;
+    fn head(&mut self, heading: &TrialHeading) {
+        let screen = &mut self.screen;
+        let work = &self.outline.folded.work;
         let (label, style) = match work.ended.as_ref().map(|ended| ended.outcome) {
             Some(Outcome::Passed) => ("PASS", GOOD),
             Some(Outcome::Failed) => ("FAIL", BAD),
@@ -174,7 +252,7 @@ impl Conversation<'_> {
         if let Some(reason) = work.ended.as_ref().and_then(|ended| ended.reason.as_ref()) {
             screen.block(2, reason, None);
         }
-        let calls = words::count(self.folded.transcript.calls.len() as u64, "call");
+        let calls = words::count(self.outline.calls, "call");
         let turns = words::count(u64::from(work.agent.turns), "model turn");
         let tokens = words::tokens(&work.agent);
         screen.line(
@@ -185,70 +263,23 @@ impl Conversation<'_> {
         screen.blank();
     }
 
-    fn text(screen: &mut Screen, title: &str, text: Option<&ClippedText>) {
+    fn text(&mut self, title: &str, text: Option<&ClippedText>) {
         if let Some(text) = text {
-            screen.line(0, title, Some(STRONG));
-            screen.block(2, &text.to_string(), None);
-            screen.blank();
+            self.screen.line(0, title, Some(STRONG));
+            self.screen.block(2, &text.to_string(), None);
+            self.screen.blank();
         }
     }
 
-    /// Turns, calls and claims of the agent, in the order of the record.
-    fn items(&self) -> Vec<Item<'_>> {
-        let folded = self.folded;
-        let mut items: Vec<Item> = Vec::new();
-        items.extend(folded.turns.iter().map(Item::Turn));
-        items.extend(folded.transcript.calls.iter().map(Item::Call));
-        let external = folded.work.external.as_ref();
-        let claims = external.map_or(&[][..], |external| &external.claims);
-        let claims = claims.iter().filter(|(_, claim)| self.adds(claim));
-        items.extend(claims.map(|(seq, claim)| Item::Claim(*seq, claim)));
-        items.sort_by_key(Item::seq);
-        items
-    }
-
-    fn item(&self, screen: &mut Screen, item: &Item<'_>) {
-        match item {
-            Item::Turn(turn) => self.turn(screen, turn),
-            Item::Call(call) => self.call(screen, call),
-            Item::Claim(seq, claim) => claimed(screen, *seq, claim),
-        }
-    }
-
-    fn timeline(&self, screen: &mut Screen) {
-        let items = self.items();
-        for item in &items {
-            self.item(screen, item);
-            screen.blank();
-        }
-        if items.is_empty() {
-            screen.line(0, "no calls; `--raw` shows every message", Some(FAINT));
-            screen.blank();
-        }
-    }
-
-    /// Whether a claim of the agent says more than the recorded calls: it was denied or failed, or names
-    /// a tool of the agent's own.
-    fn adds(&self, claim: &AgentClaimed) -> bool {
-        let is_recorded = |call: &Call| match &call.request {
-            CallRequest::Tool { name, .. } => claim.tool.ends_with(name.as_str()),
-            CallRequest::Resource { .. } | CallRequest::Prompt { .. } => false,
-        };
-        match claim.status {
-            Claim::Denied => true,
-            Claim::Completed | Claim::Failed | Claim::Unknown => {
-                !self.folded.transcript.calls.iter().any(is_recorded)
-            }
-        }
-    }
-
-    fn call(&self, screen: &mut Screen, call: &Call) {
+    fn call(&mut self, call: &Call) {
         let decides = self.decides.get(&call.seq);
         let decides = decides.map(|checks| format!("decides {}", checks.join(", ")));
-        calls::render(screen, call, decides.as_deref());
+        calls::render(&mut self.screen, call, decides.as_deref());
     }
 
-    fn turn(&self, screen: &mut Screen, turn: &ModelTurn) {
+    fn turn(&mut self, turn: &ModelTurn) {
+        let is_answer = self.is_answer(turn);
+        let screen = &mut self.screen;
         let time = turn.micros.map(Duration::from_micros).map(duration::brief);
         let mut facts = Vec::from_iter(time);
         match &turn.reply {
@@ -268,7 +299,6 @@ impl Conversation<'_> {
                     let (input, output) = (words::thousands(input), words::thousands(output));
                     facts.push(format!("tokens: {input} in, {output} out"));
                 }
-                let is_answer = self.is_answer(turn);
                 let title = if is_answer { "Answer" } else { "Model" };
                 screen.numbered(turn.seq, title, STRONG, &facts.join(", "));
                 screen.block(2, &text.to_string(), None);
@@ -292,19 +322,20 @@ impl Conversation<'_> {
 
     /// Whether the turn is the agent's final answer, which is then not shown twice.
     fn is_answer(&self, turn: &ModelTurn) -> bool {
-        let is_last = self.folded.turns.last() == Some(turn);
+        let is_last = self.outline.last_turn.as_ref() == Some(turn);
         let TurnReply::Said { text, calls, .. } = &turn.reply else {
             return false;
         };
-        is_last && calls.is_empty() && self.folded.work.answer.as_ref() == Some(text)
+        is_last && calls.is_empty() && self.outline.folded.work.answer.as_ref() == Some(text)
     }
 
-    fn end(&self, screen: &mut Screen) {
-        let folded = self.folded;
-        let is_shown = folded.turns.last().is_some_and(|turn| self.is_answer(turn));
-        if !is_shown {
-            Self::text(screen, "Answer", folded.work.answer.as_ref());
+    fn end(&mut self) {
+        let folded = &self.outline.folded;
+        let last = self.outline.last_turn.as_ref();
+        if !last.is_some_and(|turn| self.is_answer(turn)) {
+            self.text("Answer", folded.work.answer.as_ref());
         }
+        let screen = &mut self.screen;
         let unread = folded.transcript.unread.iter();
         for message in unread {
             screen.numbered(message.seq, "Unreadable call", BAD, &message.to_string());
@@ -318,8 +349,16 @@ impl Conversation<'_> {
     }
 
     /// Steps around the agent's work. Steps that grade are checks.
-    fn steps(&self, screen: &mut Screen, wanted: impl Fn(Phase) -> bool) {
-        for step in self.folded.work.steps.iter().filter(|s| wanted(s.phase)) {
+    fn steps(&mut self, wanted: impl Fn(Phase) -> bool) {
+        let screen = &mut self.screen;
+        for step in self
+            .outline
+            .folded
+            .work
+            .steps
+            .iter()
+            .filter(|s| wanted(s.phase))
+        {
             let (label, style) = checks::label(&step.verdict);
             let mut facts = vec![step.kind.clone()];
             facts.extend(words::time(step.duration));
@@ -342,20 +381,31 @@ impl Conversation<'_> {
         screen.blank();
     }
 
-    fn findings(&self, screen: &mut Screen) {
-        if self.folded.findings.is_empty() {
+    fn findings(&mut self) {
+        let (screen, folded) = (&mut self.screen, &self.outline.folded);
+        if folded.findings.is_empty() {
             return;
         }
         screen.line(0, "Protocol problems", Some(STRONG));
-        for finding in &self.folded.findings {
+        for finding in &folded.findings {
             let times = match finding.count {
                 0 | 1 => String::new(),
                 count => format!(" ({}×)", words::thousands(count)),
             };
-            let server = self.folded.work.server(finding.conn).unwrap_or("?");
+            let server = folded.work.server(finding.conn).unwrap_or("?");
             screen.line(2, &format!("{server}: {}{times}", finding.detail), None);
         }
         screen.blank();
+    }
+}
+
+/// Whether a claim of the agent says more than the recorded calls: it was denied or failed, or names a tool of the agent's
+/// own.
+fn adds(outline: &TrialOutline, claim: &AgentClaimed) -> bool {
+    let is_recorded = |name: &String| claim.tool.ends_with(name.as_str());
+    match claim.status {
+        Claim::Denied => true,
+        Claim::Completed | Claim::Failed | Claim::Unknown => !outline.tools.iter().any(is_recorded),
     }
 }
 

@@ -135,7 +135,7 @@ impl Engine {
         host: &dyn Host,
     ) -> Result<PreparedRun, EngineError> {
         let mut prepared = prepare::prepare(self, options, host).await?;
-        prepared.estimate = estimate::of_run(&prepared)?;
+        prepared.estimate = estimate::of_run(&prepared);
         estimate::refuse(prepared.estimate.as_ref(), options.run.max_estimate_usd)?;
         Ok(prepared)
     }
@@ -162,7 +162,7 @@ impl Engine {
         host: &dyn Host,
     ) -> Result<PreparedRun, EngineError> {
         let mut prepared = evals::prepare(self, options, host).await?;
-        prepared.estimate = estimate::of_run(&prepared)?;
+        prepared.estimate = estimate::of_run(&prepared);
         estimate::refuse(prepared.estimate.as_ref(), options.run.max_estimate_usd)?;
         Ok(prepared)
     }

@@ -44,8 +44,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
 /// Runs the suites once.
 fn run_once(args: &CheckArgs) -> anyhow::Result<Exit> {
     let runs = [&args.resume, &args.retry_errors, &args.replay];
-    let named = args.files.iter().chain(runs.into_iter().flatten());
-    let names: Vec<String> = named.map(|path| path.display().to_string()).collect();
+    let paths = args.files.iter().chain(runs.into_iter().flatten());
+    let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
     let name = names.join(", ");
     let done = match &args.profile {
         Some(profile) => profile::apply(args, profile).and_then(|args| start(&args)),

@@ -50,7 +50,9 @@ pub fn changes(old: &SurfaceContent, new: &SurfaceContent) -> Vec<SurfaceChange>
         Changes::prompt,
     );
     found.weight(old.schema_tokens(), new.schema_tokens());
-    found.0.sort_by(|a, b| b.class.cmp(&a.class));
+    found
+        .0
+        .sort_by_key(|change| std::cmp::Reverse(change.class));
     found.0
 }
 

@@ -10,11 +10,7 @@ impl fmt::Display for Estimate {
     /// `4–6 model calls, 1200 tokens, $0.01–$0.02, 3s–5s, from 2 earlier runs`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.unknown_pairs == self.pairs {
-            return write!(
-                f,
-                "unknown: no earlier run of {}",
-                self.pairs_noun(self.pairs)
-            );
+            return write!(f, "unknown: no earlier run of {}", pairs(self.pairs));
         }
         let (least, most) = self.time();
         let (least, most) = (duration::brief(least), most.map(duration::brief));
@@ -36,21 +32,19 @@ impl fmt::Display for Estimate {
             counted(self.runs, "earlier run")
         )?;
         if self.unknown_cost_pairs > 0 {
-            let pairs = self.pairs_noun(self.unknown_cost_pairs);
-            write!(f, "; the price or usage of {pairs} is unknown")?;
+            let unknown = pairs(self.unknown_cost_pairs);
+            write!(f, "; the price or usage of {unknown} is unknown")?;
         }
         if self.unknown_pairs > 0 {
-            let (unknown, all) = (self.unknown_pairs, self.pairs_noun(self.pairs));
+            let (unknown, all) = (self.unknown_pairs, pairs(self.pairs));
             write!(f, "; no earlier run of {unknown} of {all}")?;
         }
         Ok(())
     }
 }
 
-impl Estimate {
-    fn pairs_noun(&self, count: u32) -> String {
-        counted(count as usize, "case × agent pair")
-    }
+fn pairs(count: u32) -> String {
+    counted(count as usize, "case × agent pair")
 }
 
 fn range(range: &EstimatedRange, shown: impl Fn(f64) -> String) -> String {

@@ -103,6 +103,7 @@ pub enum RunKind {
 }
 
 /// The options of the command line.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedOptions {

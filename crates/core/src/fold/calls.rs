@@ -1,5 +1,6 @@
 //! Collects the calls of a transcript and their responses.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -18,16 +19,26 @@ const INPUT_REQUIRED: &str = "input_required";
 
 #[derive(Debug, Clone)]
 pub(super) struct CallFold {
-    made: Vec<Call>,
-    /// The time of each call, by its index.
-    made_at: Vec<u64>,
-    /// Whether each call ended in an error or has no response, by its index.
-    in_error: Vec<bool>,
+    /// The calls that were not taken.
+    made: VecDeque<Call>,
+    /// What is known of each of them besides.
+    facts: VecDeque<CallFacts>,
+    /// The number of calls that were taken ([`CallFold::take_settled`]). The index of a call counts them.
+    taken: usize,
     /// Calls that continue when the client sends the input.
     open: Vec<OpenCall>,
     payload_bytes_left: u64,
     /// Whether results are kept.
     results: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CallFacts {
+    made_at: u64,
+    /// Whether the call ended in an error or has no response.
+    in_error: bool,
+    /// The bytes of its arguments and result that are in memory.
+    payload_bytes: u64,
 }
 
 /// A call whose server asked for more input.
@@ -59,9 +70,9 @@ struct Params<'a> {
 impl CallFold {
     pub(super) fn new(payload_bytes: u64, results: bool) -> Self {
         Self {
-            made: Vec::new(),
-            made_at: Vec::new(),
-            in_error: Vec::new(),
+            made: VecDeque::new(),
+            facts: VecDeque::new(),
+            taken: 0,
             open: Vec::new(),
             payload_bytes_left: payload_bytes,
             results,
@@ -98,11 +109,11 @@ impl CallFold {
         if let Some(call) = self.going_on(place, kind.method(), &target, &params) {
             return Some(call);
         }
-        let arguments = match unclear_arguments.or(broken) {
-            Some(reason) => Payload::Unreadable { reason },
+        let (arguments, payload_bytes) = match unclear_arguments.or(broken) {
+            Some(reason) => (Payload::Unreadable { reason }, 0),
             None => self.payload(params.arguments),
         };
-        self.made.push(Call {
+        self.made.push_back(Call {
             seq: place.seq,
             server: server.to_owned(),
             request: match kind {
@@ -119,9 +130,12 @@ impl CallFold {
             answer: CallOutcome::None,
             duration: None,
         });
-        self.made_at.push(place.at);
-        self.in_error.push(true);
-        Some(self.made.len() - 1)
+        self.facts.push_back(CallFacts {
+            made_at: place.at,
+            in_error: true,
+            payload_bytes,
+        });
+        Some(self.taken + self.made.len() - 1)
     }
 
     /// Adds the response to a call. The call has a duration only if the time of the response is known
@@ -140,44 +154,86 @@ impl CallFold {
             self.open(place, call, state);
             return;
         }
-        self.in_error[call] = match message.error {
+        let in_error = match message.error {
             Some(_) => true,
             None => head.is_error.is_some_and(|flag| flag.get() == "true"),
         };
-        let answer = match (message.error, message.result) {
-            (Some(error), _) => error_of(error),
-            (None, Some(result)) if !self.results => CallOutcome::Result(Payload::Omitted {
-                bytes: result.get().len() as u64,
-            }),
-            (None, result) => CallOutcome::Result(self.payload(result)),
+        let (answer, payload_bytes) = match (message.error, message.result) {
+            (Some(error), _) => (error_of(error), 0),
+            (None, Some(result)) if !self.results => {
+                let bytes = result.get().len() as u64;
+                (CallOutcome::Result(Payload::Omitted { bytes }), 0)
+            }
+            (None, result) => {
+                let (payload, bytes) = self.payload(result);
+                (CallOutcome::Result(payload), bytes)
+            }
         };
-        self.made[call].answer = answer;
-        let took = place.at.checked_sub(self.made_at[call]);
-        self.made[call].duration = took.filter(|_| is_timed).map(Duration::from_micros);
+        let Some((made, facts)) = self.call(call) else {
+            return;
+        };
+        facts.in_error = in_error;
+        facts.payload_bytes += payload_bytes;
+        made.answer = answer;
+        let took = place.at.checked_sub(facts.made_at);
+        made.duration = took.filter(|_| is_timed).map(Duration::from_micros);
     }
 
     /// The response came, but the record does not hold it.
     pub(super) fn answer_was_cut(&mut self, call: usize, bytes: u64) {
-        self.made[call].answer = CallOutcome::Result(Payload::Cut { bytes });
-        self.in_error[call] = false;
+        if let Some((made, facts)) = self.call(call) {
+            made.answer = CallOutcome::Result(Payload::Cut { bytes });
+            facts.in_error = false;
+        }
     }
 
-    /// The calls, their times, and whether each ended in an error.
+    /// Removes the calls before the first one without a response, in order. No later event changes them.
+    pub(super) fn take_settled(&mut self) -> Vec<Call> {
+        let is_settled = |call: &&Call| call.answer != CallOutcome::None;
+        let count = self.made.iter().take_while(is_settled).count();
+        self.taken += count;
+        for facts in self.facts.drain(..count) {
+            self.payload_bytes_left += facts.payload_bytes;
+        }
+        self.made.drain(..count).collect()
+    }
+
+    /// The first call that was not taken.
+    pub(super) fn first(&self) -> Option<&Call> {
+        self.made.front()
+    }
+
+    /// The number of calls that were taken.
+    pub(super) fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// The calls that were not taken, their times, and whether each ended in an error.
     pub(super) fn into_calls(self) -> (Vec<Call>, Vec<u64>, Vec<bool>) {
-        (self.made, self.made_at, self.in_error)
+        let facts = self.facts.into_iter();
+        let (made_at, in_error) = facts.map(|facts| (facts.made_at, facts.in_error)).unzip();
+        (self.made.into(), made_at, in_error)
+    }
+
+    fn call(&mut self, call: usize) -> Option<(&mut Call, &mut CallFacts)> {
+        let index = call.checked_sub(self.taken)?;
+        Some((self.made.get_mut(index)?, self.facts.get_mut(index)?))
     }
 
     fn open(&mut self, place: MessagePosition, call: usize, state: Option<String>) {
-        let (method, target) = match &self.made[call].request {
-            CallRequest::Tool { name, .. } => ("tools/call", name),
-            CallRequest::Resource { uri } => ("resources/read", uri),
-            CallRequest::Prompt { name, .. } => ("prompts/get", name),
+        let Some((made, _)) = self.call(call) else {
+            return;
+        };
+        let (method, target) = match &made.request {
+            CallRequest::Tool { name, .. } => ("tools/call", name.clone()),
+            CallRequest::Resource { uri } => ("resources/read", uri.clone()),
+            CallRequest::Prompt { name, .. } => ("prompts/get", name.clone()),
         };
         self.open.push(OpenCall {
             call,
             conn: place.conn,
             method,
-            target: target.clone(),
+            target,
             state,
         });
     }
@@ -206,21 +262,23 @@ impl CallFold {
         Some(self.open.remove(found).call)
     }
 
-    fn payload(&mut self, part: Option<&RawValue>) -> Payload {
+    /// A part of a message, and how many of its bytes are in memory.
+    fn payload(&mut self, part: Option<&RawValue>) -> (Payload, u64) {
         let Some(part) = part else {
-            return Payload::Absent;
+            return (Payload::Absent, 0);
         };
         let bytes = part.get().len() as u64;
         if bytes > self.payload_bytes_left {
-            return Payload::Omitted { bytes };
+            return (Payload::Omitted { bytes }, 0);
         }
         self.payload_bytes_left -= bytes;
-        match json::decode(part.get()) {
-            Ok(value) => Payload::Value(value),
+        let payload = match json::decode(part.get()) {
+            Ok(value) => Payload::Value(json::compact(value)),
             Err(error) => Payload::Unreadable {
                 reason: error.to_string(),
             },
-        }
+        };
+        (payload, bytes)
     }
 }
 

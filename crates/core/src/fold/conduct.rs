@@ -84,6 +84,16 @@ pub struct Conduct {
     pub ended: Vec<ServerEnd>,
 }
 
+/// The calls of a trial, without those that were taken from its fold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MadeCalls<'a> {
+    pub(super) calls: &'a [Call],
+    /// The time of each call.
+    pub(super) made_at: &'a [u64],
+    /// The number of calls before them.
+    pub(super) taken: usize,
+}
+
 /// A fold of conduct in progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConductFold {
@@ -165,15 +175,14 @@ impl ConductFold {
     pub(super) fn unanswered(
         &mut self,
         waiting: impl Iterator<Item = (ConnectionId, PendingRequest)>,
-        calls: &[Call],
-        made_at: &[u64],
+        calls: MadeCalls<'_>,
         has_ended: bool,
     ) -> Vec<UnansweredCall> {
         let late = std::mem::take(&mut self.late);
         let mut found: Vec<UnansweredCall> = late
             .into_iter()
             .chain(waiting)
-            .filter_map(|(conn, asked)| self.one(conn, &asked, calls, made_at, has_ended))
+            .filter_map(|(conn, asked)| self.one(conn, &asked, calls, has_ended))
             .collect();
         found.sort_by_key(|unanswered| unanswered.seq);
         found
@@ -183,12 +192,14 @@ impl ConductFold {
         &self,
         conn: ConnectionId,
         asked: &PendingRequest,
-        calls: &[Call],
-        made_at: &[u64],
+        calls: MadeCalls<'_>,
         has_ended: bool,
     ) -> Option<UnansweredCall> {
         let index = asked.call.filter(|_| asked.cut.is_none())?;
+        // A call without a response is never taken, nor is a later one.
+        let index = index.checked_sub(calls.taken)?;
         let call = calls
+            .calls
             .get(index)
             .filter(|call| call.answer == CallOutcome::None)?;
         let closed = self.closed.iter().rev().find(|(_, c)| c.conn == conn);
@@ -209,7 +220,7 @@ impl ConductFold {
         let excuse = if cancelled == Some(CancelReason::GivenUp) {
             Some(Excuse::Cancelled)
         } else {
-            is_repeated(call, calls).then_some(Excuse::Repeated)
+            is_repeated(call, calls.calls).then_some(Excuse::Repeated)
         };
         let until = asked
             .cancelled
@@ -217,7 +228,7 @@ impl ConductFold {
             .or(exchange.map(|exchange| exchange.at))
             .or(closed.map(|(at, _)| *at))
             .unwrap_or(self.last_at);
-        let waited = until.saturating_sub(made_at.get(index).copied().unwrap_or(until));
+        let waited = until.saturating_sub(calls.made_at.get(index).copied().unwrap_or(until));
         Some(UnansweredCall {
             seq: call.seq,
             conn,

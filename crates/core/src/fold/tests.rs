@@ -4,6 +4,7 @@ mod answers;
 mod conduct;
 mod lenient;
 mod rounds;
+mod timeline;
 mod work;
 
 use std::path::Path;

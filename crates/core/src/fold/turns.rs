@@ -66,6 +66,8 @@ pub(super) struct TurnFold {
     offered: Option<BTreeSet<String>>,
     requests: HashMap<u64, OpenRequest>,
     turns: Vec<ModelTurn>,
+    /// The number of turns, with those that were taken.
+    count: usize,
 }
 
 impl TurnFold {
@@ -75,6 +77,7 @@ impl TurnFold {
             offered: None,
             requests: HashMap::new(),
             turns: Vec::new(),
+            count: 0,
         }
     }
 
@@ -117,8 +120,14 @@ impl TurnFold {
         self.turns
     }
 
+    /// Removes the turns so far.
+    pub(super) fn take(&mut self) -> Vec<ModelTurn> {
+        std::mem::take(&mut self.turns)
+    }
+
     fn turn(&mut self, seq: u64, micros: Option<u64>, reply: TurnReply) {
-        if self.turns.len() < TURNS {
+        if self.count < TURNS {
+            self.count += 1;
             self.turns.push(ModelTurn { seq, micros, reply });
         }
     }

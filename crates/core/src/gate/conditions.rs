@@ -174,7 +174,7 @@ fn min_lower_bound(summary: &Summary, least: f64) -> Condition {
         let is_missed = rates.best.mean < least - ROUNDING;
         let verdict = match decided {
             CaseVerdict::Open if is_missed => CaseVerdict::Missed,
-            decided => decided,
+            CaseVerdict::Met | CaseVerdict::Missed | CaseVerdict::Open => decided,
         };
         let text = format!("{}{why}", rates.shown(summary.is_curtailed()));
         return Condition {

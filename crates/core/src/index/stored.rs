@@ -6,13 +6,12 @@
 mod lines;
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 
 use memchr::memmem;
 use serde::Deserialize;
 
 use crate::event::TrialStarted;
-use crate::record::{INDEX, RunReader, TrialBegan};
+use crate::record::{INDEX, RunReader, TrialBegan, open_file};
 
 use self::lines::{LineReader, each_line};
 use super::{INDEX_VERSION, IndexEntry, IndexLine};
@@ -92,7 +91,7 @@ impl StoredIndex {
             is_whole: true,
             is_newer: false,
         };
-        let Ok(file) = File::open(run.folder().join(INDEX)) else {
+        let Ok(file) = open_file(&run.folder().join(INDEX)) else {
             stored.is_whole = false;
             return stored;
         };
@@ -186,7 +185,7 @@ fn position(files: &[Box<str>], next: usize, file: &str) -> Option<usize> {
 pub(super) fn under_way(run: &RunReader) -> Vec<TrialBegan> {
     let mut began: Vec<TrialBegan> = Vec::new();
     let mut over = BTreeSet::new();
-    let Ok(file) = File::open(run.folder().join(INDEX)) else {
+    let Ok(file) = open_file(&run.folder().join(INDEX)) else {
         return began;
     };
     let file_key = memmem::Finder::new(FILE);

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::excerpt::excerpt;
 
@@ -23,6 +23,27 @@ pub fn decode(text: &str) -> serde_json::Result<Value> {
     let text = with_stand_ins(text);
     serde_json::from_str::<UnambiguousValue>(&text)?;
     serde_json::from_str(&text)
+}
+
+/// The value without spare memory: the parser leaves room for more in every array and object, several times the size of a
+/// small one.
+pub fn compact(value: Value) -> Value {
+    match value {
+        Value::Array(elements) => {
+            let elements: Box<[Value]> = elements.into_iter().map(compact).collect();
+            Value::Array(elements.into())
+        }
+        Value::Object(members) => {
+            let mut exact = Map::with_capacity(members.len());
+            exact.extend(
+                members
+                    .into_iter()
+                    .map(|(key, value)| (key, compact(value))),
+            );
+            Value::Object(exact)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
 }
 
 /// Whether a value contains half of a surrogate pair, which parsers read differently.

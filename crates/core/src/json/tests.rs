@@ -21,6 +21,19 @@ fn check_equal(a: &str, b: &str, expected: bool) {
 }
 
 #[test]
+fn a_compact_value_is_spelled_the_same() {
+    for text in [
+        "null",
+        "[]",
+        "{}",
+        r#"{"b":1.0,"a":[{"z":"é","y":[1e0,-0]},[],{}],"":false}"#,
+    ] {
+        let value = parse(text);
+        assert_eq!(compact(value.clone()).to_string(), value.to_string());
+    }
+}
+
+#[test]
 fn numbers_are_equal_by_value() {
     for same in ["1", "1.0", "1e0", "10e-1", "0.1E+1", "1.000e00"] {
         check_equal("1", same, true);

@@ -1,5 +1,6 @@
 //! Writing, caching and rebuilding overviews.
 
+use std::fs;
 use std::path::Path;
 
 use crate::event::{

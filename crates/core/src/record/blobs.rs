@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event::Body;
 
+use super::events::open_file;
 use super::log::{new_file, sync_folder};
 use super::sync::in_parallel;
 use super::{BLOBS, MAX_FRAME, RecordError};
@@ -67,7 +68,7 @@ impl Blobs {
             return Err(damaged("its name is not a SHA-256 hash".to_owned()));
         }
         let mut bytes = Vec::new();
-        File::open(&path)
+        open_file(&path)
             .and_then(|file| file.take(length.saturating_add(1)).read_to_end(&mut bytes))
             .map_err(RecordError::io("read", &path))?;
         if bytes.len() as u64 != length {

@@ -60,7 +60,7 @@ impl EventReader {
 
     /// Opens a file at a position that an earlier reader of it reached.
     pub fn open_at(path: &Path, position: Position) -> Result<Self, RecordError> {
-        let file = File::open(path)
+        let file = open_file(path)
             .and_then(|mut file| {
                 file.seek(SeekFrom::Start(position.bytes))?;
                 Ok(file)
@@ -178,7 +178,7 @@ impl Read for HashedFile {
 /// The length and hash of a file, and its last event if it is valid.
 pub(super) fn digest(path: &Path) -> io::Result<(FileDigest, Option<Event>)> {
     let file = HashedFile {
-        file: File::open(path)?,
+        file: open_file(path)?,
         hash: Some((Sha256::new(), 0)),
     };
     let mut lines = RecordLines::new(BufReader::with_capacity(64 * 1024, file), MAX_LINE);
@@ -194,6 +194,15 @@ pub(super) fn digest(path: &Path) -> io::Result<(FileDigest, Option<Event>)> {
     let sha256 = HEXLOWER.encode(&hash.finalize());
     let last = serde_json::from_slice(&last).ok();
     Ok((FileDigest { bytes, sha256 }, last))
+}
+
+/// Opens a file of a record. A pipe in its place would make the reader wait forever.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::other("not a regular file"))
+    }
 }
 
 /// The first line of a file, if it is complete.

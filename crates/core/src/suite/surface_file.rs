@@ -97,20 +97,19 @@ pub(super) fn switched_off(file: &LintFile, cx: &Context<'_>) -> Vec<SwitchedOff
             let problem = Problem::error(Code::Value, "the reason is empty");
             cx.report(reason.span, problem.hint("say why the rule does not apply"));
         }
-        match LintRule::parse(&rule.value) {
-            Some(id) => found.push(SwitchedOffRule {
-                rule: id,
-                reason: reason.value.clone(),
-                tool: off.tool.clone(),
-            }),
-            None => {
-                let known = || LintRule::ALL.iter().map(|rule| rule.id());
-                let hint = nearest_hint(&rule.value, known());
-                let hint = hint.unwrap_or_else(|| format!("known: {}", listed(known())));
-                let message = format!("unknown lint rule `{}`", rule.value);
-                cx.report(rule.span, Problem::error(Code::Value, message).hint(hint));
-            }
-        }
+        let Some(id) = LintRule::parse(&rule.value) else {
+            let known = || LintRule::ALL.iter().map(|rule| rule.id());
+            let hint = nearest_hint(&rule.value, known());
+            let hint = hint.unwrap_or_else(|| format!("known: {}", listed(known())));
+            let message = format!("unknown lint rule `{}`", rule.value);
+            cx.report(rule.span, Problem::error(Code::Value, message).hint(hint));
+            continue;
+        };
+        found.push(SwitchedOffRule {
+            rule: id,
+            reason: reason.value.clone(),
+            tool: off.tool.clone(),
+        });
     }
     found
 }

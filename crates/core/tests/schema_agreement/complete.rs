@@ -68,6 +68,8 @@ fn complete_eval() -> Value {
         "result": {"content": {"$contains": {"text": {"$match": "x"}}}, "d": {"$approx": {"value": 1, "tolerance": 0.5}}, "e": {"$type": ["string", "null"]}, "f": {"$oneOf": [1, 2]}, "g": {"$exact": {"$x": 1}}, "h": {"$unordered": [1]}},
         "isError": false, "maxDuration": "1s", "times": {"min": 1, "max": 2},
     });
+    let surface = json!({"lock": "surface.lock.json", "allow": ["safe", "review", "breaking"], "maxSchemaTokens": 12000});
+    let lint = json!({"off": [{"rule": "heavy-tool", "reason": "r", "tool": "t"}]});
     json!({
         "$schema": "x.json", "kind": "Eval", "apiVersion": "mcpchecker/v1alpha2",
         "metadata": {"name": "n", "description": "d", "category": "c", "labels": {"a": 1}, "annotations": {"x": [1]}},
@@ -81,8 +83,7 @@ fn complete_eval() -> Value {
             "skills": {"sources": [{"type": "path", "path": "skills"}]},
             "isolation": "trial",
             "gates": {"minPassRate": 0.9, "minLowerBound": "80%", "passHat": {"k": 3, "rate": 0.5}, "maxErrors": 2},
-            "surface": {"lock": "surface.lock.json", "allow": ["safe", "review", "breaking"], "maxSchemaTokens": 12000},
-            "lint": {"off": [{"rule": "heavy-tool", "reason": "r", "tool": "t"}]},
+            "surface": surface, "lint": lint,
             "taskSets": [
                 {"path": "a.yaml", "source": "s", "labelSelector": {"a": "b"}, "pass": "4/5", "assertions": {
                     "toolsUsed": [tool], "requireAny": [tool], "toolsNotUsed": [{"server": "s"}], "minToolCalls": 1, "maxToolCalls": 5,

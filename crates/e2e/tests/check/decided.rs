@@ -69,6 +69,26 @@ fn decided_cases_start_no_more_trials_and_have_no_rate() {
 }
 
 #[test]
+fn trials_that_were_not_needed_are_not_run_again() {
+    let suite = suite(Some("4/5"), &["good"]);
+    let check = |words: &[&str]| {
+        let mut command = Command::new(proctor_e2e::proctor());
+        command
+            .arg("check")
+            .arg(suite.path("eval.yaml"))
+            .args(words);
+        let output = command.current_dir(suite.folder()).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    assert_eq!(check(&["-n", "5", "--stop-when-decided"]).0, Some(0));
+    let (code, stderr) = check(&["--rerun-errors"]);
+    assert_eq!(code, Some(4), "{stderr}");
+}
+
+#[test]
 fn a_rate_gate_ends_the_run_once_it_is_decided() {
     let suite = suite(None, &["good", "fine"]);
     let words = [

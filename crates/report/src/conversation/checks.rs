@@ -1,5 +1,7 @@
 //! The checks of a trial, failed ones first, each with the events that decide it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anstyle::Style;
 use proctor_core::event::{CheckEvaluated, CheckPlace};
 use proctor_core::fold::FoldedTrial;
@@ -14,7 +16,45 @@ use crate::words;
 /// How many calls are shown for a check.
 const CALLS: usize = 20;
 
-pub(super) fn render(screen: &mut Screen, folded: &FoldedTrial, places: &[CheckPlace]) {
+/// The indent of what belongs to a check.
+const INDENT: usize = 6;
+
+/// A call that decides a check, as text.
+pub(super) struct CallText {
+    line: String,
+    /// The error that ended it, unless it is in the line: long arguments never hide it.
+    error: Option<String>,
+}
+
+/// What is known of the calls that checks refer to, by their numbers, and where checks are written.
+type KnownPlaces<'a> = (&'a BTreeMap<u64, CallText>, &'a [CheckPlace]);
+
+/// The calls that are shown with checks, by their numbers.
+pub(super) fn evidence(checks: &[CheckEvaluated]) -> BTreeSet<u64> {
+    let calls = checks
+        .iter()
+        .flat_map(|check| check.evidence.iter().take(CALLS));
+    calls.copied().collect()
+}
+
+/// The text of a call below a check.
+pub(super) fn described(screen: &Screen, call: &Call) -> CallText {
+    let text = describe(call);
+    if screen.fits(INDENT, &text) || !is_error(&call.answer) {
+        CallText {
+            line: screen.shortened(INDENT, &text),
+            error: None,
+        }
+    } else {
+        CallText {
+            line: screen.shortened(INDENT, &request(call)),
+            error: Some(format!("→ {}", answer(&call.answer))),
+        }
+    }
+}
+
+/// Renders the checks.
+pub(super) fn render(screen: &mut Screen, folded: &FoldedTrial, known: KnownPlaces<'_>) {
     let mut checks: Vec<&CheckEvaluated> = folded.work.checks.iter().collect();
     checks.sort_by_key(|check| match check.verdict {
         Verdict::Fail { .. } => 0,
@@ -25,7 +65,7 @@ pub(super) fn render(screen: &mut Screen, folded: &FoldedTrial, places: &[CheckP
         screen.line(0, "Checks", Some(STRONG));
     }
     for check in checks {
-        one(screen, check, folded, places);
+        one(screen, check, folded, known);
     }
     screen.blank();
 }
@@ -39,7 +79,12 @@ pub(super) fn label(verdict: &Verdict) -> (&'static str, Style) {
     }
 }
 
-fn one(screen: &mut Screen, check: &CheckEvaluated, folded: &FoldedTrial, places: &[CheckPlace]) {
+fn one(
+    screen: &mut Screen,
+    check: &CheckEvaluated,
+    folded: &FoldedTrial,
+    (calls, places): KnownPlaces<'_>,
+) {
     let (word, style) = label(&check.verdict);
     let step = verify_step(check, &folded.work.steps);
     let mut facts = Vec::from_iter(step.map(|step| step.kind.clone()));
@@ -53,38 +98,33 @@ fn one(screen: &mut Screen, check: &CheckEvaluated, folded: &FoldedTrial, places
     screen.title(word, style, &format!("{}{facts}", check.check));
     match &check.verdict {
         Verdict::Pass => {}
-        Verdict::Fail { reason } | Verdict::Unknown { reason } => screen.block(6, reason, None),
+        Verdict::Fail { reason } | Verdict::Unknown { reason } => {
+            screen.block(INDENT, reason, None)
+        }
     }
     for note in &check.notes {
-        screen.block(6, note, None);
+        screen.block(INDENT, note, None);
     }
     for seq in check.evidence.iter().take(CALLS) {
-        match folded.transcript.calls.iter().find(|call| call.seq == *seq) {
-            Some(call) => evidence(screen, call),
-            None => screen.line(6, &format!("#{seq}"), Some(FAINT)),
+        let Some(call) = calls.get(seq) else {
+            screen.line(INDENT, &format!("#{seq}"), Some(FAINT));
+            continue;
+        };
+        screen.push(INDENT, &call.line, Some(FAINT));
+        if let Some(error) = &call.error {
+            screen.block(INDENT + 2, error, None);
         }
     }
     if check.evidence.len() > CALLS {
         let more = words::count((check.evidence.len() - CALLS) as u64, "call");
-        screen.line(6, &format!("… and {more} more"), Some(FAINT));
+        screen.line(INDENT, &format!("… and {more} more"), Some(FAINT));
     }
     let is_judge = step.is_some_and(|step| step.kind == "llmJudge");
     if let Some(output) = step.and_then(|step| step.output.as_ref())
         && check.verdict != Verdict::Pass
         && !is_judge
     {
-        screen.block(6, &output.to_string(), Some("| "));
-    }
-}
-
-/// A call that decides a check. Long arguments never hide an error.
-fn evidence(screen: &mut Screen, call: &Call) {
-    let text = describe(call);
-    if screen.fits(6, &text) || !is_error(&call.answer) {
-        screen.cut(6, &text, Some(FAINT));
-    } else {
-        screen.cut(6, &request(call), Some(FAINT));
-        screen.block(8, &format!("→ {}", answer(&call.answer)), None);
+        screen.block(INDENT, &output.to_string(), Some("| "));
     }
 }
 

@@ -1,16 +1,12 @@
 //! A conversation that is still going on: what is new, each time that more of the record is known.
 //!
-//! Its main type is [`Follower`]. It shows what [`render`](super::render) shows, in the order in which it
-//! happens: the outcome comes last.
+//! Its main type is [`Follower`]. It shows what a [`Conversation`] shows, in the order in which it happens: the outcome comes
+//! last.
 
-use proctor_core::event::Phase;
-use proctor_core::fold::FoldedTrial;
+use proctor_core::fold::{FoldedTrial, TimelineItem};
 use proctor_core::transcript::CallOutcome;
 
-use super::screen::Screen;
-use super::{
-    Conversation, ConversationOptions, DOUBTFUL, Item, TrialHeading, checks, decides, not_graded,
-};
+use super::{Conversation, ConversationOptions, DOUBTFUL, TrialHeading};
 
 /// What of a trial was shown already.
 #[derive(Debug, Default)]
@@ -27,52 +23,47 @@ impl Follower {
     pub fn update(
         &mut self,
         heading: &TrialHeading,
-        folded: &FoldedTrial,
+        folded: FoldedTrial,
         options: &ConversationOptions,
     ) -> String {
-        let mut screen = Screen::new(options);
-        let conversation = Conversation {
-            folded,
-            decides: decides(folded),
-        };
-        let is_over = folded.work.ended.is_some();
+        let (outline, items) = folded.into_timeline();
+        let work = &outline.folded.work;
+        let is_over = work.ended.is_some();
+        let mut conversation = Conversation::begin(heading, &outline, options);
+        conversation.claims.retain(|(seq, _)| *seq > self.last);
         if !self.has_begun {
             self.has_begun = true;
-            let label = ("RUNNING", DOUBTFUL);
-            Conversation::title(&mut screen, label, &heading.case, &heading.facts());
-            screen.blank();
+            let (label, facts) = (("RUNNING", DOUBTFUL), heading.facts());
+            Conversation::title(&mut conversation.screen, label, &heading.case, &facts);
+            conversation.screen.blank();
         }
-        if !self.has_prompt && folded.work.prompt.is_some() {
+        if !self.has_prompt && work.prompt.is_some() {
             self.has_prompt = true;
-            conversation.steps(&mut screen, |phase| phase == Phase::Setup);
-            Conversation::text(&mut screen, "Prompt", folded.work.prompt.as_ref());
+            conversation.setup();
         }
-        for item in conversation.items() {
+        let is_open = |item: &&TimelineItem| !is_over && is_open(item);
+        let open = items.iter().find(is_open).map(TimelineItem::seq);
+        for item in &items {
             if item.seq() <= self.last {
-                continue;
+                conversation.remember(item);
+            } else if open.is_none_or(|open| item.seq() < open) {
+                conversation.item(item);
+                self.last = item.seq();
             }
-            if !is_over && is_open(&item) {
-                break;
-            }
-            self.last = item.seq();
-            conversation.item(&mut screen, &item);
-            screen.blank();
         }
+        self.last = self.last.max(conversation.claims_before(open));
         if is_over {
-            conversation.end(&mut screen);
-            checks::render(&mut screen, folded, &heading.places);
-            conversation.steps(&mut screen, not_graded);
-            conversation.findings(&mut screen);
-            conversation.head(&mut screen, heading);
+            conversation.conclusion();
+            conversation.head(heading);
         }
-        screen.into_text()
+        conversation.take()
     }
 }
 
 /// Whether a call is not answered yet.
-fn is_open(item: &Item<'_>) -> bool {
+fn is_open(item: &TimelineItem) -> bool {
     match item {
-        Item::Call(call) => call.answer == CallOutcome::None,
-        Item::Turn(_) | Item::Claim(..) => false,
+        TimelineItem::Call(call) => call.answer == CallOutcome::None,
+        TimelineItem::Turn(_) => false,
     }
 }

@@ -22,7 +22,12 @@ const NUMBER: usize = 6;
 
 /// Text in the making.
 pub(super) struct Screen {
+    /// The text that was not taken.
     out: String,
+    /// Whether there was any text so far.
+    is_empty: bool,
+    /// Whether the text so far ends with an empty line.
+    ends_blank: bool,
     width: usize,
     colour: bool,
     full: bool,
@@ -32,14 +37,22 @@ impl Screen {
     pub(super) fn new(options: &ConversationOptions) -> Self {
         Self {
             out: String::new(),
+            is_empty: true,
+            ends_blank: false,
             width: options.style.width.max(40),
             colour: options.style.colour,
             full: options.full,
         }
     }
 
-    pub(super) fn into_text(self) -> String {
-        self.out
+    /// The text since the last call of this function.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.out)
+    }
+
+    /// The length of the text that was not taken.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.out.len()
     }
 
     /// The columns behind an indent.
@@ -54,8 +67,9 @@ impl Screen {
 
     /// An empty line, unless there is one already or nothing yet.
     pub(super) fn blank(&mut self) {
-        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+        if !self.is_empty && !self.ends_blank {
             self.out.push('\n');
+            self.ends_blank = true;
         }
     }
 
@@ -66,10 +80,9 @@ impl Screen {
         }
     }
 
-    /// One line from outside, cut to the width.
-    pub(super) fn cut(&mut self, indent: usize, text: &str, style: Option<Style>) {
-        let text = cut(&printable(text), self.room(indent) - 1);
-        self.push(indent, &text, style);
+    /// A text from outside, cut to one line.
+    pub(super) fn shortened(&self, indent: usize, text: &str) -> String {
+        cut(&printable(text), self.room(indent) - 1)
     }
 
     /// What came of something, and what it is.
@@ -153,10 +166,14 @@ impl Screen {
         (&text[..head], tail - head, &text[tail..])
     }
 
-    fn push(&mut self, indent: usize, text: &str, style: Option<Style>) {
+    /// One printable line that fits.
+    pub(super) fn push(&mut self, indent: usize, text: &str, style: Option<Style>) {
         let text = defused(text);
+        let text = self.painted(text.trim_end(), style);
+        self.ends_blank = !self.is_empty && indent == 0 && text.is_empty();
+        self.is_empty = false;
         self.out.push_str(&" ".repeat(indent));
-        self.out.push_str(&self.painted(text.trim_end(), style));
+        self.out.push_str(&text);
         self.out.push('\n');
     }
 

@@ -179,12 +179,25 @@ fn wrap(text: &str, room: usize) -> Vec<String> {
 }
 
 pub(crate) fn fits(text: &str, room: usize) -> bool {
+    if is_plain(text, room + 1) {
+        return text.len() <= room;
+    }
     text.chars().nth(room * STACKED).is_none() && text.width() <= room
+}
+
+/// Whether the first bytes of a text are plain characters, which all have the width one. This is true for most texts, and
+/// measuring every beginning of a line takes long.
+fn is_plain(text: &str, bytes: usize) -> bool {
+    let head = &text.as_bytes()[..text.len().min(bytes)];
+    head.iter().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Where the longest beginning ends that fits. Widths don't add up character by character: marks
 /// can make the one before them wider.
 pub(crate) fn fitting(text: &str, room: usize) -> usize {
+    if is_plain(text, room + 1) {
+        return text.len().min(room);
+    }
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     ends.take(room * STACKED)
         .take_while(|end| text[..*end].width() <= room)
@@ -204,6 +217,19 @@ mod tests {
         check("漢字漢字", 5, "漢字…");
         check("漢字漢字", 4, "漢…");
         check(&"e\u{301}".repeat(4), 3, "e\u{301}e\u{301}…");
+        // A mark right behind the room belongs to the last character in it.
+        check("abc\u{301}", 3, "abc\u{301}");
+        check("abcd\u{301}", 3, "ab…");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn plain_text_is_measured_as_any_other(text in "[ -~é漢\u{301}\u{fe0f}#1-3]{0,14}", room in 4_usize..12) {
+            let ends = || text.char_indices().map(|(at, c)| at + c.len_utf8());
+            let slow = ends().take_while(|end| text[..*end].width() <= room).last();
+            proptest::prop_assert_eq!(fitting(&text, room), slow.unwrap_or(0));
+            proptest::prop_assert_eq!(fits(&text, room), text.width() <= room);
+        }
     }
 
     #[test]

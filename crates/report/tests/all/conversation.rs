@@ -6,10 +6,11 @@ use proctor_core::event::{
     AgentClaimed, AgentStarted, Body, Claim, Event, EventKind, ModelAsked, ModelFailed,
     ModelReplied, Purpose, TrialStarted,
 };
-use proctor_core::fold::{fold, fold_trial};
+use proctor_core::fold::{FoldedTrial, TrialOutline, fold, fold_trial};
 use proctor_core::model::{StopReason, Usage};
+use proctor_core::record::{RecordError, TrialFile};
 use proctor_core::trial_names;
-use proctor_report::conversation::{ConversationOptions, TrialHeading, render};
+use proctor_report::conversation::{Conversation, ConversationOptions, TrialHeading};
 use proctor_report::terminal::TerminalStyle;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
@@ -24,6 +25,14 @@ fn options(width: usize, full: bool) -> ConversationOptions {
     }
 }
 
+fn render(heading: &TrialHeading, folded: FoldedTrial, options: &ConversationOptions) -> String {
+    let (outline, items) = folded.into_timeline();
+    let mut conversation = Conversation::new(heading, &outline, options);
+    items.iter().for_each(|item| conversation.item(item));
+    conversation.finish();
+    conversation.take()
+}
+
 /// Whatever the text holds, it stays inert and within the width.
 fn assert_inert(text: &str, width: usize) {
     for line in text.lines() {
@@ -36,6 +45,27 @@ fn assert_inert(text: &str, width: usize) {
     }
 }
 
+/// The conversation of a trial that is read twice, taken in small pieces.
+fn streamed(
+    sample: &Sample,
+    file: &TrialFile,
+    heading: &TrialHeading,
+    options: &ConversationOptions,
+) -> String {
+    let fold = options.fold_options();
+    let outline = TrialOutline::read(&sample.run, file, &fold).expect("an outline");
+    let mut conversation = Conversation::new(heading, &outline, options);
+    let mut out = conversation.take();
+    let items = outline.each_item(&sample.run, file, &fold, |item| {
+        conversation.item(&item);
+        out.push_str(&conversation.take());
+        Ok::<(), RecordError>(())
+    });
+    items.expect("items");
+    conversation.finish();
+    out + &conversation.take()
+}
+
 fn sample(width: usize) -> String {
     let sample = Sample::new();
     let options = options(width, false);
@@ -43,14 +73,16 @@ fn sample(width: usize) -> String {
     for trial in trial_names::load(&sample.run).expect("trials") {
         let folded = fold_trial(&sample.run, &trial.file, &options.fold_options()).expect("a fold");
         let heading = TrialHeading {
-            case: trial.case,
-            agent: trial.agent,
+            case: trial.case.clone(),
+            agent: trial.agent.clone(),
             repeat: trial.repeat,
             runs: trial.runs,
             attempt: trial.file.attempt,
             places: trial.places,
         };
-        out.push_str(&render(&heading, &folded, &options));
+        let whole = render(&heading, folded, &options);
+        assert_eq!(streamed(&sample, &trial.file, &heading, &options), whole);
+        out.push_str(&whole);
     }
     assert_inert(&out, width);
     out
@@ -161,7 +193,7 @@ fn shown(prompt: &str, options: &ConversationOptions) -> String {
         attempt: 2,
         places: Arc::default(),
     };
-    render(&heading, &folded, options)
+    render(&heading, folded, options)
 }
 
 #[test]

@@ -31,16 +31,16 @@ pub fn of_plan(suite: &Suite, plan: &Plan<'_>) -> Result<Estimate, EngineError> 
             });
         }
     }
-    estimate(&planned, &Prices::default())
+    Ok(estimate(&planned, &Prices::default()))
 }
 
 /// The estimate for a run; `None` if it is resumed, or replays models.
-pub(super) fn of_run(run: &PreparedRun) -> Result<Option<Estimate>, EngineError> {
+pub(super) fn of_run(run: &PreparedRun) -> Option<Estimate> {
     if run.resumed.is_some() || run.planned.asked.replay.is_some() {
-        return Ok(None);
+        return None;
     }
     let planned = trials(&run.planned, run.options.width);
-    estimate(&planned, run.context.meter.prices()).map(Some)
+    Some(estimate(&planned, run.context.meter.prices()))
 }
 
 fn trials(planned: &RunPlanned, width: WidthOption) -> Vec<PlannedTrials> {
@@ -62,10 +62,10 @@ fn trials(planned: &RunPlanned, width: WidthOption) -> Vec<PlannedTrials> {
     all
 }
 
-fn estimate(planned: &[PlannedTrials], prices: &Prices) -> Result<Estimate, EngineError> {
-    let history = History::load(Path::new(RUNS), planned, prices)
-        .map_err(|error| EngineError::unusable("can't read the earlier runs", error))?;
-    Ok(Estimate::of(planned, &history))
+/// A folder of runs that can't be read leaves the estimate unknown: it must not keep a run from starting.
+fn estimate(planned: &[PlannedTrials], prices: &Prices) -> Estimate {
+    let history = History::load(Path::new(RUNS), planned, prices);
+    Estimate::of(planned, &history.unwrap_or_default())
 }
 
 /// Refuses a run whose estimate can exceed the limit, or is unknown.

@@ -119,6 +119,7 @@ pub struct ConsentTerms {
 }
 
 /// The options for running trials of any kind.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
     /// Whether a protocol problem that can be tolerated fails a trial.

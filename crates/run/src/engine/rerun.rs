@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proctor_core::event::{Outcome, RunKind};
+use proctor_core::gate::CaseVerdict;
 use proctor_core::hint::{counted, listed};
 use proctor_core::plan::Selection;
 use proctor_core::runs;
@@ -58,7 +59,7 @@ pub(super) fn select(
     let meant: Vec<&CaseSummary> = summary
         .cases
         .iter()
-        .filter(|case| is_meant(option, case))
+        .filter(|case| is_meant(option, case, summary.plan.stop_when_decided))
         .collect();
     if meant.is_empty() {
         return nothing(format!("no case {} in `{name}`", words(option)));
@@ -113,13 +114,19 @@ fn latest(
     Ok(None)
 }
 
-fn is_meant(option: RerunOption, case: &CaseSummary) -> bool {
-    let is_meant = |trial: &TrialSummary| match trial.outcome() {
-        Some(Outcome::Passed) => false,
-        Some(Outcome::Failed | Outcome::TimedOut) => option.failed,
-        Some(Outcome::Errored | Outcome::Cancelled) | None => option.errors,
+fn is_meant(option: RerunOption, case: &CaseSummary, stop_when_decided: bool) -> bool {
+    let trials = |agent: &AgentTrials| {
+        // The missing trials of a decided case were not needed.
+        let is_open = agent.verdict(&case.case) == CaseVerdict::Open;
+        let is_missing = option.errors && (is_open || !stop_when_decided);
+        let is_meant = |trial: &TrialSummary| match trial.outcome() {
+            Some(Outcome::Passed) => false,
+            Some(Outcome::Failed | Outcome::TimedOut) => option.failed,
+            Some(Outcome::Errored | Outcome::Cancelled) => option.errors,
+            None => is_missing,
+        };
+        agent.trials.iter().any(is_meant)
     };
-    let trials = |agent: &AgentTrials| agent.trials.iter().any(is_meant);
     case.agents.iter().any(trials)
 }
 

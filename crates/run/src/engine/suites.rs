@@ -115,7 +115,7 @@ pub(super) async fn prepare(
 fn estimate_all(ready: &[PreparedRun], most: Option<f64>) -> Result<Estimate, EngineError> {
     let mut all = Estimate::default();
     for run in ready {
-        if let Some(one) = estimate::of_run(run)? {
+        if let Some(one) = estimate::of_run(run) {
             all.add(&one);
         }
     }

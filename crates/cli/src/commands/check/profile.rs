@@ -39,7 +39,7 @@ pub(super) fn apply(args: &CheckArgs, name: &str) -> anyhow::Result<CheckArgs> {
         }
         .into());
     };
-    merged(&profile, std::env::args_os().collect())
+    merged(&profile, &std::env::args_os().collect::<Vec<_>>())
 }
 
 /// The file with the profiles of all suites.
@@ -77,10 +77,10 @@ pub(super) fn find(files: &[PathBuf], problems: &mut Problems) -> Option<PathBuf
 }
 
 /// Parses the command line with the values that it does not set itself.
-fn merged(profile: &Profile, words: Vec<OsString>) -> anyhow::Result<CheckArgs> {
+fn merged(profile: &Profile, words: &[OsString]) -> anyhow::Result<CheckArgs> {
     let shown = || format!("profile `{}` in `{}`", profile.name, profile.file.display());
     let given = CliArguments::command()
-        .try_get_matches_from(&words)
+        .try_get_matches_from(words)
         .with_context(shown)?;
     let given = given
         .subcommand_matches("check")
@@ -197,7 +197,7 @@ mod tests {
 
     fn merge(values: &[(&str, &str)], words: &[&str]) -> anyhow::Result<CheckArgs> {
         let words = ["proctor", "check"].iter().chain(words).map(OsString::from);
-        merged(&profile(values), words.collect())
+        merged(&profile(values), &words.collect::<Vec<_>>())
     }
 
     #[test]

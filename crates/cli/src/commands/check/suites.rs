@@ -1,6 +1,7 @@
 //! `proctor check` with several suites: shows one plan, one progress display and one table.
 
 use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -59,7 +60,7 @@ pub(super) fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
         args.run.report.is_none(),
         "`--report` writes the report of one suite; use `proctor result convert RUN --to html` after the runs"
     );
-    let options = options(args, files)?;
+    let options = options(args, files);
     let prepared = until_stopped(engine.prepare_suites(&options, &host))?;
     let prepared = prepared.map_err(|errors| refused_all(&host, errors))?;
     if !args.run.quiet {
@@ -69,7 +70,7 @@ pub(super) fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
 }
 
 /// The options of each suite. They differ only in the eval file.
-fn options(args: &CheckArgs, files: Vec<std::path::PathBuf>) -> anyhow::Result<Vec<CheckOptions>> {
+fn options(args: &CheckArgs, files: Vec<PathBuf>) -> Vec<CheckOptions> {
     let mut flags = super::run_options_without_base(&args.run);
     flags
         .gates
@@ -78,7 +79,7 @@ fn options(args: &CheckArgs, files: Vec<std::path::PathBuf>) -> anyhow::Result<V
     let options = files
         .into_iter()
         .map(|file| super::check_options(args, RunSource::File(file), flags.clone()));
-    Ok(options.collect())
+    options.collect()
 }
 
 /// Shows why the suites don't start, all errors at once.

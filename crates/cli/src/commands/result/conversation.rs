@@ -4,10 +4,10 @@ mod follow;
 
 use std::sync::Arc;
 
-use proctor_core::fold::fold_trial;
+use proctor_core::fold::TrialOutline;
 use proctor_core::record::RunReader;
 use proctor_core::trial_names::{self, NamedTrial};
-use proctor_report::conversation::{self, ConversationOptions, TrialHeading};
+use proctor_report::conversation::{Conversation, ConversationOptions, TrialHeading};
 use proctor_report::terminal::TerminalStyle;
 
 use super::super::view;
@@ -17,6 +17,9 @@ use crate::exit::Exit;
 use crate::output;
 use crate::pager::Pager;
 
+/// How many bytes of a conversation are written at once.
+const WRITTEN: usize = 64 * 1024;
+
 pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let source = source::open(&args.run)?;
     let run = source.run();
@@ -24,22 +27,24 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     if is_raw && args.names.is_empty() {
         return view::run(run, args, None);
     }
-    let mut trials = trial_names::load(run)?;
-    if let Some(text) = &args.trial {
-        trials.retain(|trial| trial.contains(text));
+    let trials = if let Some(text) = &args.trial {
+        let trials = trial_names::containing(run, text)?;
         if trials.is_empty() {
             output::message("no trial of the run has that in its name\n")?;
             return Ok(Exit::NothingSelected);
         }
-    } else if !args.names.is_empty() {
-        trials = match trial_names::select(trials, &args.names.join(" ")) {
+        trials
+    } else if args.names.is_empty() {
+        trial_names::load(run)?
+    } else {
+        match trial_names::find(run, &args.names.join(" "))? {
             Ok(trials) => trials,
             Err(error) => {
                 output::error(&error.into(), &super::super::known_secrets());
                 return Ok(Exit::NothingSelected);
             }
-        };
-    }
+        }
+    };
     if is_raw {
         return view::run(run, args, Some(&trials));
     }
@@ -53,13 +58,33 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
 }
 
 fn show(run: &RunReader, trials: &[NamedTrial], args: &ViewArgs) -> anyhow::Result<Exit> {
-    let options = options(args.full);
     let mut pager = Pager::start(!args.no_pager);
     for trial in trials {
-        let folded = fold_trial(run, &trial.file, &options.fold_options())?;
-        pager.write(&conversation::render(&heading(trial), &folded, &options))?;
+        show_trial(run, trial, args.full, &mut pager)?;
     }
     Ok(Exit::Ok)
+}
+
+/// Shows a trial while it is read, so that a long one does not fill the memory.
+fn show_trial(
+    run: &RunReader,
+    trial: &NamedTrial,
+    full: bool,
+    pager: &mut Pager,
+) -> anyhow::Result<()> {
+    let options = options(full);
+    let fold = options.fold_options();
+    let outline = TrialOutline::read(run, &trial.file, &fold)?;
+    let mut conversation = Conversation::new(&heading(trial), &outline, &options);
+    outline.each_item(run, &trial.file, &fold, |item| -> anyhow::Result<()> {
+        conversation.item(&item);
+        if conversation.waiting_bytes() > WRITTEN {
+            pager.write(&conversation.take())?;
+        }
+        Ok(())
+    })?;
+    conversation.finish();
+    pager.write(&conversation.take())
 }
 
 fn options(full: bool) -> ConversationOptions {

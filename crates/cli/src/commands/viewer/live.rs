@@ -62,11 +62,20 @@ impl LiveRun {
         &self.folder
     }
 
-    /// The run as it is now, or as it was when it was read last, if that is up to date.
+    /// The run as it is now, or was a moment ago.
     pub(super) async fn current(&self) -> Known {
+        self.known(true).await
+    }
+
+    /// The run, read again only if its files have grown.
+    pub(super) async fn followed(&self) -> Known {
+        self.known(false).await
+    }
+
+    async fn known(&self, is_asked: bool) -> Known {
         let _reading = self.reading.lock().await;
         match self.last() {
-            Some((known, _, _)) if !self.is_due() => known,
+            Some((known, _, _)) if !self.is_due(is_asked) => known,
             _ => self.read(Reading::Quick).await,
         }
     }
@@ -89,8 +98,8 @@ impl LiveRun {
         self.last().map(|(known, _, _)| known)
     }
 
-    /// Whether the run must be read again.
-    fn is_due(&self) -> bool {
+    /// Whether the run must be read again. A page that is loaded gets it anew: files may have been changed in place.
+    fn is_due(&self, is_asked: bool) -> bool {
         let Some((known, seen, at)) = self.last() else {
             return true;
         };
@@ -98,10 +107,8 @@ impl LiveRun {
         match known {
             Ok(snapshot) => {
                 let pause = PAUSE.max(snapshot.cost * SHARE);
-                // Small runs are read again at any rate: their files may have been changed in place.
-                let is_small = snapshot.status.is_checked && snapshot.cost < PAUSE / SHARE;
                 let is_over = snapshot.status.is_active && at.elapsed() > QUIET;
-                at.elapsed() > pause && (is_changed || is_over || is_small)
+                at.elapsed() > pause && (is_asked || is_changed || is_over)
             }
             Err(_) => is_changed || at.elapsed() > PAUSE,
         }

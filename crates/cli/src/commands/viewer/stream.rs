@@ -17,7 +17,7 @@ pub(super) async fn follow(run: Arc<LiveRun>, mut revision: u64, sender: ChunkSe
     let mut error: Option<String> = None;
     let mut sent = Instant::now();
     loop {
-        let known = run.current().await;
+        let known = run.followed().await;
         let line = line(&known, &mut revision, &mut error);
         let line = match line {
             Some(line) => Some(line),

@@ -116,7 +116,8 @@ impl Chance {
     /// How many cases pass and don't pass in a round.
     fn round(&mut self, rates: &[f64]) -> (u32, u32) {
         let passed = rates.iter().filter(|rate| self.next() < **rate).count();
-        (passed as u32, (rates.len() - passed) as u32)
+        let count = |number: usize| u32::try_from(number).unwrap();
+        (count(passed), count(rates.len() - passed))
     }
 }
 
@@ -205,7 +206,7 @@ fn one_p_value_says_the_same_as_the_rule() {
         let trials = if chance.next() < 0.3 { 1 } else { 6 };
         let side = |chance: &mut Chance, rate: f64| PassCount {
             passed: chance.round(&vec![rate; trials]).0,
-            counted: trials as u32,
+            counted: u32::try_from(trials).unwrap(),
         };
         let strata: Vec<Stratum> = (0..8)
             .map(|_| Stratum {

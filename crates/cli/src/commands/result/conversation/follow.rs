@@ -57,7 +57,7 @@ fn follow(run: &RunReader, mut trial: NamedTrial, full: bool) -> anyhow::Result<
         position = events.position();
         if is_new {
             quiet = 0;
-            output::report(&follower.update(&heading, &fold.clone().finish(), &options))?;
+            output::report(&follower.update(&heading, fold.clone().finish(), &options))?;
         } else {
             quiet += 1;
         }
