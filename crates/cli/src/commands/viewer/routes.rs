@@ -43,10 +43,18 @@ const PART: usize = 64 * 1024;
 /// What answers requests.
 pub(super) struct Routes {
     store: Arc<RunStore>,
-    /// The runs that are shown now, with the number of their latest use.
-    runs: Mutex<(u64, BTreeMap<String, (u64, Arc<LiveRun>)>)>,
+    runs: Mutex<ShownRuns>,
     shared: Arc<Shared>,
     large: Arc<Semaphore>,
+}
+
+/// The runs that are shown now.
+#[derive(Default)]
+struct ShownRuns {
+    /// How often a run was used.
+    uses: u64,
+    /// Each run by its name, with the number of its latest use.
+    kept: BTreeMap<String, (u64, Arc<LiveRun>)>,
 }
 
 type Answer = Result<SiteResponse, SiteError>;
@@ -199,7 +207,7 @@ impl Routes {
             .blocking(move || store.find(&wanted).map_err(unreadable))
             .await?;
         let mut runs = self.runs.lock().await;
-        let (uses, kept) = &mut *runs;
+        let ShownRuns { uses, kept } = &mut *runs;
         let Some((folder, shown)) = found else {
             kept.remove(name);
             return Err(SiteError::not_found(format!("run `{name}` not found")));
@@ -333,7 +341,6 @@ fn digest(text: &str) -> Result<&str, SiteError> {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failed(error: RecordError) -> SiteError {
     unreadable(error)
 }
