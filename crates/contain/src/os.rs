@@ -9,6 +9,7 @@
 //! | identify a socket's peer | [`peer`] |
 //! | pass descriptors | [`send_descriptors`], [`receive_descriptors`], [`reopen`] |
 //! | limits and settings of this process | [`raise_file_limit`], [`ignores_hangup`], [`is_system_path`] |
+//! | open a file for the user | [`FILE_OPENER`] |
 //!
 //! There are two implementations of the same functions:
 //!
@@ -36,6 +37,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub use self::descendants::{Descendant, ProcessIdentity, is_below, kill_below, kill_session};
 pub use self::descriptors::{receive as receive_descriptors, send as send_descriptors};
 pub use self::peer::{Peer, peer};
+
+/// The program that opens a file as the desktop would.
+pub const FILE_OPENER: &str = if cfg!(target_os = "macos") {
+    "open"
+} else {
+    "xdg-open"
+};
 
 #[cfg(not(any(target_os = "macos", feature = "posix")))]
 use self::linux as system;

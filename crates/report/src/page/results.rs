@@ -297,7 +297,7 @@ impl CellPage {
         Self {
             status: match cell.standing {
                 // Its reason says that the failure is known.
-                CaseStatus::Missed | CaseStatus::KnownFailure => CellStatus::Missed,
+                CaseStatus::Missed => CellStatus::Missed,
                 CaseStatus::Inconclusive => CellStatus::Inconclusive,
                 CaseStatus::KnownFailure => CellStatus::KnownFailure,
                 CaseStatus::Flaky => CellStatus::Flaky,

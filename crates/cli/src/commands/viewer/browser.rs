@@ -9,14 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 use anyhow::Context;
+use proctor_contain::os::FILE_OPENER;
 use proctor_contain::scratch::{self, Scratch};
-
-/// The program that opens a file as the desktop would.
-const OPENER: &str = if cfg!(target_os = "macos") {
-    "open"
-} else {
-    "xdg-open"
-};
 
 /// The file that the browser opens. It is removed with this.
 pub(super) struct OpenedPage {
@@ -36,7 +30,7 @@ pub(super) fn open(url: &str) -> anyhow::Result<OpenedPage> {
     let page = format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={url}\">");
     fs::write(&file, page).context("can't write a temporary file")?;
     let browser = std::env::var_os("BROWSER").filter(|name| !name.is_empty());
-    let program = browser.unwrap_or(OsString::from(OPENER));
+    let program = browser.unwrap_or(OsString::from(FILE_OPENER));
     std::process::Command::new(&program)
         .arg(&file)
         .stdin(Stdio::null())
