@@ -36,21 +36,18 @@ impl ToolChoice {
             invented: Vec::new(),
         };
         for call in selected.calls.iter().take(MAX_CALLS) {
-            match &call.server {
-                Some(server) => {
-                    let name = ToolName {
-                        server: server.clone(),
-                        tool: call.tool.clone(),
-                    };
-                    if !choice.chosen.contains(&name) {
-                        choice.chosen.push(name);
-                    }
+            if let Some(server) = &call.server {
+                let name = ToolName {
+                    server: server.clone(),
+                    tool: call.tool.clone(),
+                };
+                if !choice.chosen.contains(&name) {
+                    choice.chosen.push(name);
                 }
-                None => {
-                    let name = excerpt(&call.tool).into_owned();
-                    if !choice.invented.contains(&name) {
-                        choice.invented.push(name);
-                    }
+            } else {
+                let name = excerpt(&call.tool).into_owned();
+                if !choice.invented.contains(&name) {
+                    choice.invented.push(name);
                 }
             }
         }

@@ -126,7 +126,7 @@ pub fn load(run: &RunReader) -> Result<Vec<NamedTrial>, RecordError> {
 pub fn containing(run: &RunReader, text: &str) -> Result<Vec<NamedTrial>, RecordError> {
     let mut trials = Vec::new();
     each(run, |trial| {
-        trials.extend(Some(trial).filter(|trial| trial.contains(text)))
+        trials.extend(Some(trial).filter(|trial| trial.contains(text)));
     })?;
     sort(&mut trials);
     Ok(trials)
@@ -156,7 +156,9 @@ pub fn select(trials: Vec<NamedTrial>, text: &str) -> Result<Vec<NamedTrial>, Tr
         return Err(TrialNameError::new(&trials, text));
     }
     let mut selection = Selection::new(text);
-    trials.into_iter().for_each(|trial| selection.add(trial));
+    for trial in trials {
+        selection.add(trial);
+    }
     Ok(selection.finish())
 }
 

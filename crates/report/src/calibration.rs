@@ -243,7 +243,9 @@ pub fn value(report: &CalibrationReport<'_>) -> Value {
 fn label(one: &JudgedLabel) -> Value {
     let judge = match one.judge.choice {
         JudgeChoice::NoAnswer => None,
-        given => Some(choice(given)),
+        given @ (JudgeChoice::Pass | JudgeChoice::Fail | JudgeChoice::Unknown) => {
+            Some(choice(given))
+        }
     };
     json!({
         "line": one.label.line,

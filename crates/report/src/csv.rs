@@ -133,14 +133,14 @@ pub fn write(report: &Report<'_>, table: Table, out: &mut dyn Write) -> Result<(
             agent,
             trial,
         };
-        let folded = match &trial.result {
+        let read = match &trial.result {
             Some(result) => row.fold(result, table)?,
             None => None,
         };
-        match (table, &folded) {
-            (Table::Trials, folded) => row.trial(&mut cells, folded.as_ref(), &labels, out)?,
-            (Table::Calls, Some(folded)) => row.calls(&mut cells, folded, out)?,
-            (Table::Checks, Some(folded)) => row.checks(&mut cells, folded, out)?,
+        match (table, &read) {
+            (Table::Trials, read) => row.trial(&mut cells, read.as_ref(), &labels, out)?,
+            (Table::Calls, Some(read)) => row.calls(&mut cells, read, out)?,
+            (Table::Checks, Some(read)) => row.checks(&mut cells, read, out)?,
             (Table::Calls | Table::Checks, None) | (Table::Tools | Table::Confusion, _) => {}
         }
     }

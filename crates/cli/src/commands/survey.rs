@@ -74,7 +74,7 @@ where
         name,
         async |server, client, redactor| match client.surface(&ListLimits::default()).await {
             Ok(surface) => {
-                let entry = (server.name.clone(), redacted(surface, redactor)?);
+                let entry = (server.name.clone(), redacted(&surface, redactor)?);
                 collected.borrow_mut().push(entry);
                 Ok(CommandOutcome::ok())
             }
@@ -88,8 +88,8 @@ where
 }
 
 /// The surface without secrets: it goes into files and reports.
-fn redacted(surface: Surface, redactor: &Redactor) -> anyhow::Result<Surface> {
-    let text = serde_json::to_string(&surface)?;
+fn redacted(surface: &Surface, redactor: &Redactor) -> anyhow::Result<Surface> {
+    let text = serde_json::to_string(surface)?;
     Ok(serde_json::from_str(&redactor.text(&text))?)
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use proctor_core::contract;
 use proctor_core::duration;
-use proctor_core::event::{Body, Direction, Event, EventKind, Purpose};
+use proctor_core::event::{
+    Body, Direction, Event, EventKind, Purpose, SurfaceCompared, ToolsSelected,
+};
 use proctor_core::printable::printable;
 use proctor_core::record::{EventReader, RecordError, RunReader, TrialFile};
 use proctor_core::trial_names::NamedTrial;
@@ -215,18 +217,7 @@ impl View<'_> {
                 count(seen.resources, "resource"),
                 count(seen.prompts, "prompt")
             ),
-            EventKind::SurfaceCompared(compared) => {
-                let changes = compared.changes.iter();
-                let lines: Vec<String> = changes
-                    .map(|change| contract::line(&compared.server, change))
-                    .collect();
-                format!(
-                    "server {} compared with its surface lock: {} {}",
-                    compared.server,
-                    count(lines.len() as u64, "change"),
-                    lines.join("; ")
-                )
-            }
+            EventKind::SurfaceCompared(compared) => compared_surface(compared),
             EventKind::Prompted { text } => format!("prompt: {}", self.body(text)?),
             EventKind::ToolsOffered { tools } => format!("tools available: {}", self.body(tools)?),
             EventKind::CallWithheld(name) => {
@@ -235,13 +226,7 @@ impl View<'_> {
                     name.tool, name.server
                 )
             }
-            EventKind::ToolsSelected(selected) => {
-                let names: Vec<&str> = selected.calls.iter().map(|c| c.tool.as_str()).collect();
-                match &names[..] {
-                    [] => "chose no tool".to_owned(),
-                    names => format!("chose {}, not executed", names.join(", ")),
-                }
-            }
+            EventKind::ToolsSelected(selected) => chosen(selected),
             EventKind::ModelAsked(asked) => format!(
                 "model {} request ({}): {}",
                 asked.ask,
@@ -337,6 +322,27 @@ fn is_finding(what: &EventKind) -> bool {
 fn count(number: u64, noun: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{s}")
+}
+
+fn compared_surface(compared: &SurfaceCompared) -> String {
+    let changes = compared.changes.iter();
+    let lines: Vec<String> = changes
+        .map(|change| contract::line(&compared.server, change))
+        .collect();
+    format!(
+        "server {} compared with its surface lock: {} {}",
+        compared.server,
+        count(lines.len() as u64, "change"),
+        lines.join("; ")
+    )
+}
+
+fn chosen(selected: &ToolsSelected) -> String {
+    let names: Vec<&str> = selected.calls.iter().map(|c| c.tool.as_str()).collect();
+    match &names[..] {
+        [] => "chose no tool".to_owned(),
+        names => format!("chose {}, not executed", names.join(", ")),
+    }
 }
 
 /// A text with a prefix, or nothing if the text is empty.

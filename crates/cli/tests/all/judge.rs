@@ -38,7 +38,7 @@ fn labels(count: usize, more: &[String]) -> String {
 }
 
 fn calibrate(labels: &str, flags: &[&str]) -> Output {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder can be made");
     let eval = r"kind: Eval
 metadata: {name: judged}
 config:

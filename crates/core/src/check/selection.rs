@@ -106,20 +106,20 @@ impl SelectionCheck {
 
     fn judge(&self, calls: &[ChosenTool]) -> CheckResult {
         let fail = |reason: String| CheckResult::fail(reason, Vec::new());
-        let named = |calls: &[&ChosenTool]| {
+        let listing = |calls: &[&ChosenTool]| {
             let names: Vec<String> = calls.iter().map(|call| self.shown(call)).collect();
             listed(names.iter().map(String::as_str))
         };
         let invented: Vec<&ChosenTool> = calls.iter().filter(|c| c.server.is_none()).collect();
         if !invented.is_empty() {
-            let names = named(&invented);
+            let names = listing(&invented);
             return fail(format!("the model called {names}, which no server offers"));
         }
         let all: Vec<&ChosenTool> = calls.iter().collect();
         let ExpectedTools::AnyOf(expected) = &self.expect else {
             return match &all[..] {
                 [] => CheckResult::pass(Vec::new()),
-                calls => fail(format!("expected no call, found {}", named(calls))),
+                calls => fail(format!("expected no call, found {}", listing(calls))),
             };
         };
         let wanted = expected.iter().map(String::as_str);
@@ -132,7 +132,7 @@ impl SelectionCheck {
         let is_forbidden = |call: &&&ChosenTool| self.is_one_of(call, &self.not);
         let forbidden: Vec<&ChosenTool> = all.iter().filter(is_forbidden).copied().collect();
         if !forbidden.is_empty() {
-            let names = named(&forbidden);
+            let names = listing(&forbidden);
             return fail(format!(
                 "the model called {names}, which must not be chosen"
             ));
@@ -141,7 +141,7 @@ impl SelectionCheck {
             .into_iter()
             .partition(|call| self.is_one_of(call, expected));
         if hits.is_empty() || (self.mode == SelectionMode::Exact && !others.is_empty()) {
-            return fail(format!("expected {wanted}, found {}", named(&others)));
+            return fail(format!("expected {wanted}, found {}", listing(&others)));
         }
         self.judge_arguments(&hits)
     }

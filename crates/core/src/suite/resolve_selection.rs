@@ -78,7 +78,7 @@ pub(super) fn resolve(file: &SelectionFile, scope: &SelectionScope<'_>) -> Optio
         (Some(rows), _) => Some(rows.0.iter().filter_map(|row| to(row, cx)).collect()),
         (None, Some(from)) => {
             let read = rows::read(from, scope.origin, cx)?;
-            let is_csv = from.value.ends_with(".csv");
+            let is_csv = rows::is_csv(&from.value);
             let inner = cx.beside(read.source.clone());
             let decode = |node: Node| {
                 let node = if is_csv { typed(node, &inner)? } else { node };
@@ -153,7 +153,7 @@ impl OneRow<'_> {
         let messages = messages?;
         let id = match row.id.as_ref().filter(|node| !rows::is_empty(node)) {
             Some(node) => RowId::given(node, self.cx)?,
-            None => RowId::hashed(content(&messages), row.span),
+            None => RowId::hashed(&content(&messages), row.span),
         };
         ids.add(&id, self.cx).then_some(())?;
         let check = check?;

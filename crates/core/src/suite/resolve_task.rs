@@ -85,7 +85,7 @@ impl ResolvedTask {
         let of_templates = rows::names_of(&self.case);
         used.extend(of_templates.intersection(&rows.names).cloned());
         let inner = cx.beside(rows.source.clone());
-        let filled = rows.rows.iter().filter_map(|row| {
+        let filled = rows.list.iter().filter_map(|row| {
             let lacking = used.iter().find(|name| row.get(name).is_none());
             if let Some(name) = lacking {
                 let message = format!("the row has no value `{name}`, which the task uses");

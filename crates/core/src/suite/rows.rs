@@ -86,10 +86,7 @@ pub(super) fn read(
     origin: &FileOrigin,
     cx: &Context<'_>,
 ) -> Option<RowNodes> {
-    let format = match Path::new(&written.value)
-        .extension()
-        .and_then(|e| e.to_str())
-    {
+    let format = match extension(&written.value) {
         Some("csv") => csv::read,
         Some("jsonl" | "ndjson") => jsonl::read,
         _ => {
@@ -125,10 +122,19 @@ pub(super) fn read(
     Some(RowNodes { source, nodes })
 }
 
+fn extension(path: &str) -> Option<&str> {
+    Path::new(path).extension().and_then(|end| end.to_str())
+}
+
+/// Whether the values in a file are text, since CSV has no other.
+pub(super) fn is_csv(path: &str) -> bool {
+    extension(path) == Some("csv")
+}
+
 /// The rows of a task.
 pub(super) struct Rows {
     pub(super) source: SourceText,
-    pub(super) rows: Vec<Row>,
+    pub(super) list: Vec<Row>,
     /// The names that any row has.
     pub(super) names: BTreeSet<String>,
 }
@@ -181,7 +187,7 @@ impl Rows {
             .collect();
         Some(Self {
             source,
-            rows,
+            list: rows,
             names,
         })
     }
@@ -213,7 +219,7 @@ fn row(node: Node, ids: &mut RowIds, cx: &Context<'_>) -> Option<Row> {
     let labels = find("labels").map_or(Some(BTreeMap::new()), |node| labels(node, cx));
     let id = match find("id").filter(|node| !is_empty(node)) {
         Some(node) => RowId::given(node, cx)?,
-        None => RowId::hashed(values_of(&values), node.span),
+        None => RowId::hashed(&values_of(&values), node.span),
     };
     ids.add(&id, cx).then_some(())?;
     Some(Row {
@@ -270,8 +276,8 @@ impl RowId {
     }
 
     /// An id from the content of a row.
-    pub(super) fn hashed(content: Value, span: Span) -> Self {
-        let hash = HEXLOWER.encode(&Sha256::digest(canonical(&content)));
+    pub(super) fn hashed(content: &Value, span: Span) -> Self {
+        let hash = HEXLOWER.encode(&Sha256::digest(canonical(content)));
         Self {
             text: hash[..HASH_ID].to_owned(),
             span,

@@ -1,5 +1,10 @@
 //! The surface contract: real tool lists that change, and generated pairs of schemas.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't go on panics, helpers included"
+)]
+
 mod generated;
 mod hostile;
 mod mutations;

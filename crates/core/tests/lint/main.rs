@@ -1,5 +1,10 @@
 //! Lint: hostile tools are found, real ones are left alone, and the docs have all rules.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't go on panics, helpers included"
+)]
+
 use std::path::Path;
 
 use proctor_core::event::Surface;

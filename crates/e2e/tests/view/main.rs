@@ -4,10 +4,6 @@
     clippy::unwrap_used,
     reason = "a test that can't go on panics, helpers included"
 )]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the programs of a test are ended by the test"
-)]
 
 mod attacks;
 mod folders;

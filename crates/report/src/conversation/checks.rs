@@ -99,7 +99,7 @@ fn one(
     match &check.verdict {
         Verdict::Pass => {}
         Verdict::Fail { reason } | Verdict::Unknown { reason } => {
-            screen.block(INDENT, reason, None)
+            screen.block(INDENT, reason, None);
         }
     }
     for note in &check.notes {

@@ -21,6 +21,10 @@ const WRAPPED: usize = 64 * 1024;
 const NUMBER: usize = 6;
 
 /// Text in the making.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "two of them are options, two say where the text stands"
+)]
 pub(super) struct Screen {
     /// The text that was not taken.
     out: String,

@@ -516,6 +516,7 @@ fn by_agents(cases: usize, agents: &[(&'static str, &'static str)]) -> Plan {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is one table")]
 fn every_answer_has_its_sentence_and_its_numbers() {
     let two = |a, b| by_agents(6, &[("codex", a), ("claude-code", b)]);
     let mut edited = numbered(&[(6, "p"), (3, "p")]);

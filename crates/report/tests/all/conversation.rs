@@ -28,7 +28,9 @@ fn options(width: usize, full: bool) -> ConversationOptions {
 fn render(heading: &TrialHeading, folded: FoldedTrial, options: &ConversationOptions) -> String {
     let (outline, items) = folded.into_timeline();
     let mut conversation = Conversation::new(heading, &outline, options);
-    items.iter().for_each(|item| conversation.item(item));
+    for item in &items {
+        conversation.item(item);
+    }
     conversation.finish();
     conversation.take()
 }

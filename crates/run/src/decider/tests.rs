@@ -13,8 +13,11 @@ use super::*;
 /// The outcomes of a case: one for each planned trial.
 type Outcomes = Vec<Outcome>;
 
-fn plan(cases: &[(Option<(u32, u32)>, usize)], gates: Option<PlannedGates>) -> RunPlanned {
-    let case = |(number, (pass, runs)): (usize, &(Option<(u32, u32)>, usize))| PlannedCase {
+/// The pass rule of a case, and its number of trials.
+type CaseShape = (Option<(u32, u32)>, usize);
+
+fn plan(cases: &[CaseShape], gates: Option<PlannedGates>) -> RunPlanned {
+    let case = |(number, (pass, runs)): (usize, &CaseShape)| PlannedCase {
         id: number.to_string(),
         name: number.to_string(),
         path: String::new(),
@@ -150,7 +153,7 @@ fn a_decided_case_needs_no_more_trials() {
     let rule = Some((4, 5));
     let passes = vec![Outcome::Passed; 5];
     let mut met = decider(&[(rule, 5)], None);
-    assert_eq!(run(&mut met, &[passes.clone()], 1), 4);
+    assert_eq!(run(&mut met, std::slice::from_ref(&passes), 1), 4);
     assert_eq!(exit(&met), 0);
     assert!(met.summary.is_curtailed() && met.summary.rate(None).is_none());
     let mut missed = decider(&[(rule, 5), (None, 5)], None);
@@ -165,11 +168,11 @@ fn a_decided_case_needs_no_more_trials() {
     assert_eq!(exit(&open), 3);
 }
 
-fn rate_gate(least: f64) -> Option<PlannedGates> {
-    Some(PlannedGates {
+fn rate_gate(least: f64) -> PlannedGates {
+    PlannedGates {
         min_pass_rate: Some(least),
         ..PlannedGates::default()
-    })
+    }
 }
 
 #[test]
@@ -178,11 +181,11 @@ fn easy_cases_that_run_first_decide_nothing() {
     let planned = vec![(None, 40); 20];
     let mut outcomes = vec![vec![Outcome::Passed; 40]; 19];
     outcomes.push(vec![Outcome::Failed; 40]);
-    let mut by_rounds = decider(&planned, rate_gate(0.97));
+    let mut by_rounds = decider(&planned, Some(rate_gate(0.97)));
     let ran = run(&mut by_rounds, &outcomes, 1);
     assert_eq!(exit(&by_rounds), 1, "{ran}");
     // Trials of easy cases alone, as many as a full run has, decide nothing.
-    let mut easy = decider(&planned, rate_gate(0.97));
+    let mut easy = decider(&planned, Some(rate_gate(0.97)));
     for case in 0..19 {
         for repeat in 1..=40 {
             easy.take(&case.to_string(), "agent", repeat, Outcome::Passed);
@@ -195,7 +198,7 @@ fn easy_cases_that_run_first_decide_nothing() {
 fn a_rate_gate_stops_all_cases_once_it_is_decided() {
     let planned = vec![(None, 50); 4];
     let passes = vec![vec![Outcome::Passed; 50]; 4];
-    let mut met = decider(&planned, rate_gate(0.9));
+    let mut met = decider(&planned, Some(rate_gate(0.9)));
     let ran = run(&mut met, &passes, 1);
     assert!(ran < 120, "{ran}");
     assert_eq!(exit(&met), 0);
@@ -203,7 +206,7 @@ fn a_rate_gate_stops_all_cases_once_it_is_decided() {
     // One errored trial makes its round incomplete, and no later round counts.
     let mut errored = passes.clone();
     errored[2][0] = Outcome::Errored;
-    let mut open = decider(&planned, rate_gate(0.9));
+    let mut open = decider(&planned, Some(rate_gate(0.9)));
     assert!(run(&mut open, &errored, 1) > 175);
     let bound = Some(PlannedGates {
         min_lower_bound: Some(0.9),

@@ -59,7 +59,7 @@ impl ScriptReport {
         if is_cut && before.is_empty() && last.ends_with('}') {
             return Self::Unusable("the last line of its output is too long".to_owned());
         }
-        if before.iter().any(|line| is_report(line)) {
+        if before.iter().any(is_report) {
             let reason = "its verdict is not the last line of its output";
             return Self::Unusable(reason.to_owned());
         }

@@ -58,9 +58,11 @@ impl Trial {
     /// What the row expects, as the record holds it.
     fn expectation(&self) -> Result<ToolsSelected, String> {
         let checks = self.case().checks.iter();
-        let check = checks.map(AsRef::as_ref).find_map(|check| match check {
-            Check::Selection(check) => Some(check.as_ref()),
-            _ => None,
+        let check = checks.map(AsRef::as_ref).find_map(|check| {
+            let Check::Selection(check) = check else {
+                return None;
+            };
+            Some(check.as_ref())
         });
         let Some(check) = check else {
             return Err("the row expects nothing".to_owned());
@@ -114,9 +116,9 @@ impl Trial {
             ..ModelRequest::default()
         };
         let asker = self.asker(model, Purpose::Agent);
-        let asked = asker.ask(&request).await.map_err(|e| unanswered(&e))?;
-        let turn = asked.reply.turn;
-        let selected = ToolsSelected {
+        let answered = asker.ask(&request).await.map_err(|e| unanswered(&e))?;
+        let turn = answered.reply.turn;
+        let choice = ToolsSelected {
             calls: turn
                 .calls
                 .iter()
@@ -124,7 +126,7 @@ impl Trial {
                 .collect(),
             ..expectation
         };
-        self.recorder.record(EventKind::ToolsSelected(selected));
+        self.recorder.record(EventKind::ToolsSelected(choice));
         let answer = turn_text(&turn);
         self.recorder.record(EventKind::AgentAnswered {
             text: Body::Text(answer.clone()),
@@ -138,7 +140,7 @@ impl Trial {
         if let Some(failure) = shared_breach.or_else(|| self.breach(&folded)) {
             return Err(early_end::ended(failure));
         }
-        let used = asked.reply.usage.total();
+        let used = answered.reply.usage.total();
         if let Some(limit) = self.limits.max_tokens
             && used > limit
         {
@@ -146,7 +148,7 @@ impl Trial {
                 "the agent used {used} tokens of {limit}"
             )));
         }
-        match stopped(&turn, &asked.reply.stop) {
+        match stopped(&turn, &answered.reply.stop) {
             Some(reason) => Err(failed(blame_for_failure(&folded), reason)),
             None => Ok(self.redacted_text(&answer)),
         }

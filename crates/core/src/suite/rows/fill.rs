@@ -71,23 +71,25 @@ fn of_step(step: &mut Step, on: OnTemplate<'_>, on_value: OnValue<'_>) {
                 Some(HttpBody::Json(value)) => of_value(value, on, on_value),
                 None => {}
             }
-            of_content(http.content.as_mut(), on, on_value);
+            if let Some(content) = &mut http.content {
+                of_content(content, on, on_value);
+            }
         }
         Action::Judge(Judgement::Contains(criterion) | Judgement::Exact(criterion)) => {
             on(criterion);
         }
         Action::CallTool(ToolStep { args, content, .. }) => {
             of_value(args, on, on_value);
-            of_content(content.as_mut(), on, on_value);
+            if let Some(content) = content {
+                of_content(content, on, on_value);
+            }
         }
         Action::Extension { args, .. } => of_value(args, on, on_value),
     }
 }
 
-fn of_content(content: Option<&mut ContentCheck>, on: OnTemplate<'_>, on_value: OnValue<'_>) {
-    let Some(ContentCheck { pattern, fields }) = content else {
-        return;
-    };
+fn of_content(content: &mut ContentCheck, on: OnTemplate<'_>, on_value: OnValue<'_>) {
+    let ContentCheck { pattern, fields } = content;
     if let Some(PatternTemplate(template)) = pattern {
         on(template);
     }

@@ -121,6 +121,7 @@ fn a_csv_file_gives_the_same_cases_as_the_same_rows_in_jsonl() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is one table")]
 fn bad_rows_are_named_with_their_file_and_line() {
     let prompt = "  prompt: {inline: \"{row.tool}\"}\n";
     let check = |spec: &str, files: &[(&str, &[u8])], expected: &[&str]| {

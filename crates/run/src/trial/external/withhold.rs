@@ -135,7 +135,9 @@ fn classify(bytes: &[u8]) -> ClientText<'_> {
     };
     match (message.kind(), message.id) {
         (MessageKind::Request { method: CALL, .. }, Some(id)) => {
-            let params = message.params.map(|params| params.get()).unwrap_or("{}");
+            let params = message
+                .params
+                .map_or("{}", serde_json::value::RawValue::get);
             let params: Value = serde_json::from_str(params).unwrap_or_default();
             let name = params.get("name").and_then(Value::as_str);
             ClientText::Call {
