@@ -1,7 +1,7 @@
 //! The results of selection rows: how often each tool was chosen when it was expected, and what was
 //! chosen in its place.
 //!
-//! Its main type is [`SelectionReport`], a function of a [`Summary`](crate::summary::Summary). It
+//! Its main type is [`SelectionReport`], a function of a [`Summary`]. It
 //! counts trials that have a verdict. A tool is correct if it was expected, whatever its arguments.
 
 use std::collections::{BTreeMap, BTreeSet};

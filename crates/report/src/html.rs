@@ -1,6 +1,6 @@
 //! The HTML report: one file that opens from disk and asks the network for nothing.
 //!
-//! Main function: [`write`]. The file holds the page, an index with a row for each trial, and the details of trials in
+//! Main function: [`write()`]. The file holds the page, an index with a row for each trial, and the details of trials in
 //! blocks behind it, so that the first page is drawn before the details are read. Data is deflated base64 in script
 //! elements that no browser runs: no text of a record is part of the HTML.
 

@@ -1,6 +1,6 @@
 //! What a prepared run will cost, from the runs in `.proctor/runs`.
 //!
-//! Main functions: [`of_plan`] for a suite that is only listed, and [`refuse`], which keeps a run with a dear or
+//! Main functions: [`of_plan`] for a suite that is only listed, and `refuse`, which keeps a run with a dear or
 //! unknown estimate from starting.
 
 use std::path::Path;
