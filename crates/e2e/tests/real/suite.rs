@@ -311,12 +311,12 @@ fn what_is_meant_to_go_wrong_goes_wrong_as_it_is_meant() {
 #[test]
 fn a_server_that_is_killed_while_the_agent_works_is_to_blame() {
     let example = Example::new();
-    // What the setup leaves running kills the server as soon as the agent waits for it.
+    // What the setup leaves running kills the server once the record shows that the agent waits for it.
     let setup = json!([{"script": {"inline": r#"
         cd ..
         while sleep 0.2; do
             pid=$(sed -n 's/^everything //p' started.log | tail -n 1)
-            test "$(wc -l < started.log)" -ge 2 && sleep 1 && kill -9 "$pid" && exit
+            grep -qs tools/call dawdle.run/trials/* && kill -9 "$pid" && exit
         done > killer.log 2>&1 &
     "#}}]);
     let task = json!({
@@ -329,6 +329,7 @@ fn a_server_that_is_killed_while_the_agent_works_is_to_blame() {
     let only = ["--run", "^dawdle$"];
     let seen = example
         .check("not-passing.yaml", &["everything", "files"], &only)
+        .record_in(&example.path("dawdle.run"))
         .run();
     let killed = "the server `everything` failed while the agent worked: ";
     as_meant(&seen, &[("dawdle", "failed", "server", killed)]);
