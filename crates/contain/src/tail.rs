@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use memchr::memmem;
 use proctor_core::redact::{self, Redactor};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -25,9 +26,55 @@ struct TailBuffer {
     end: VecDeque<u8>,
     /// The total number of bytes so far.
     total: u64,
+    /// The words to count, if any.
+    counted: Option<CountedWord>,
+}
+
+/// How often a word occurred in a stream, also in the part that was not kept.
+#[derive(Debug)]
+struct CountedWord {
+    word: &'static [u8],
+    count: usize,
+    /// The last bytes, in which the word may have begun.
+    begun: Vec<u8>,
+}
+
+impl CountedWord {
+    fn push(&mut self, bytes: &[u8]) {
+        // A word that spans two pushes lies in the end of one and the beginning of the other.
+        let room = self.word.len() - 1;
+        self.begun.extend(&bytes[..bytes.len().min(room)]);
+        self.count += memmem::find_iter(&self.begun, self.word).count();
+        self.count += memmem::find_iter(bytes, self.word).count();
+        if bytes.len() >= room {
+            self.begun.clear();
+            self.begun.extend(&bytes[bytes.len() - room..]);
+        } else {
+            let surplus = self.begun.len().saturating_sub(room);
+            self.begun.drain(..surplus);
+        }
+    }
 }
 
 impl Tail {
+    /// A tail that also counts a word of two bytes or more in the whole stream.
+    pub fn counting(word: &'static [u8]) -> Self {
+        let counted = CountedWord {
+            word,
+            count: 0,
+            begun: Vec::new(),
+        };
+        Self(Arc::new(Mutex::new(TailBuffer {
+            counted: Some(counted),
+            ..TailBuffer::default()
+        })))
+    }
+
+    /// How often the word occurred that the tail counts, also in the part that was not kept.
+    pub fn count(&self) -> usize {
+        self.lock().counted.as_ref().map_or(0, |word| word.count)
+    }
+
     /// The last part as text, with secrets redacted.
     pub fn redacted(&self, redactor: &Redactor) -> String {
         redactor.text(&self.text(redactor)).into_owned()
@@ -71,6 +118,9 @@ impl Tail {
     pub fn push(&self, bytes: &[u8]) {
         let mut kept = self.lock();
         kept.total += bytes.len() as u64;
+        if let Some(counted) = &mut kept.counted {
+            counted.push(bytes);
+        }
         let kept = &mut kept.end;
         let surplus = (kept.len() + bytes.len()).saturating_sub(KEPT);
         let from_kept = surplus.min(kept.len());
@@ -115,6 +165,22 @@ mod tests {
         check(&[full.as_bytes(), b"end"], &(full[3..].to_owned() + "end"));
         check(&["é".as_bytes(), &full.as_bytes()[1..]], &full[1..]);
         check(&[b"half a line\n", &full.as_bytes()[5..]], &full[5..]);
+    }
+
+    #[test]
+    fn a_word_is_counted_in_the_whole_stream() {
+        let check = |pushes: &[&str], expected: usize| {
+            let tail = Tail::counting(b"word");
+            for text in pushes {
+                tail.push(text.as_bytes());
+            }
+            assert_eq!(tail.count(), expected, "{pushes:?}");
+        };
+        check(&[], 0);
+        check(&["a word and a word"], 2);
+        check(&["wo", "rd", "w", "o", "r", "d"], 2);
+        check(&["wordw", "ord wor", "k"], 2);
+        check(&["word", &"x".repeat(2 * KEPT), "word"], 2);
     }
 
     #[test]

@@ -35,9 +35,13 @@ pub struct LingeringProcess {
 /// open.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
+/// What a line of output holds that reports a verdict. It is counted in the whole of stdout, since a verdict
+/// that was not kept must not be ignored.
+pub const VERDICT_KEY: &[u8] = b"\"verdict\"";
+
 impl LingeringProcess {
     pub(super) fn watch(guard: Child, grace: Duration, exit_report: UnixStream) -> Self {
-        let [stdout, merged] = [Tail::default(), Tail::default()];
+        let [stdout, merged] = [Tail::counting(VERDICT_KEY), Tail::default()];
         let mut process = Process::watch(guard, grace, Some(&merged));
         let tails = [stdout.clone(), merged.clone()];
         let stream = process.stdout.take();

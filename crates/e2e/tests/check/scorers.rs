@@ -109,6 +109,8 @@ fn reports_that_cannot_be_trusted_never_pass() {
         r#"echo '{"verdict": "pass", "evidence": [999999]}'"#,
         r#"echo '{"verdict": "fail"}'; echo '{"verdict": "pass"}'"#,
         r#"echo '{"verdict": "fail"}'; echo done"#,
+        r#"echo '{"verdict": "fail"}'; yes x | head -n 100000"#,
+        r#"echo '{"verdict": "fail"}'; yes x | head -n 100000; echo '{"verdict": "pass"}'"#,
         r#"echo '{"verdict": "unknown", "reason": "no idea"}'"#,
         r#"echo '{"verdict": "pass"}'; sleep 60"#,
         r#"echo '{"verdict": "pass"}'; kill -9 $$"#,
@@ -126,4 +128,5 @@ fn without_a_report_the_exit_code_decides() {
     assert_eq!(graded(&run("echo '{\"status\": \"fail\"}'")).0, "Passed");
     assert_eq!(graded(&run("test -s \"$PROCTOR_TRANSCRIPT\"")).0, "Passed");
     assert_eq!(graded(&run("echo ok; exit 1")).0, "Failed");
+    assert_eq!(graded(&run("yes x | head -n 100000")).0, "Passed");
 }

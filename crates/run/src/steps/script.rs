@@ -247,6 +247,10 @@ fn command(path: &Path, start: &[u8], shell: &str) -> (OsString, Vec<OsString>) 
 fn reported(stdout: &Tail, redactor: &Redactor) -> ScriptReport {
     let text = stdout.text(redactor);
     let is_cut = stdout.text_and_gap(redactor).len() > text.len();
+    if is_cut && stdout.count() > text.matches("\"verdict\"").count() {
+        let reason = "its verdict is not in the last 64 KiB of its output";
+        return ScriptReport::Unusable(reason.to_owned());
+    }
     ScriptReport::read(&text, is_cut)
 }
 
