@@ -32,7 +32,7 @@ const KINDS: [(Outcome, u32); 4] = [
 
 /// Writes a run: four trials by the real writer, copies of them, and an index. The seed changes which trials pass.
 pub(crate) fn write(folder: &Path, cases: u32, seed: u32) {
-    let mut run = RunWriter::create(folder, Redactor::default(), run_started()).expect("a run");
+    let mut run = RunWriter::create(folder, Redactor::default(), run_started(seed)).expect("a run");
     run.append(1, plan(cases)).expect("a plan");
     run.append(2, seen()).expect("a server");
     let texts: Vec<String> = KINDS
@@ -103,11 +103,12 @@ fn id(case: u32) -> String {
     format!("tasks/case-{case:05}.yaml#case-{case:05}")
 }
 
-fn run_started() -> RunStarted {
+/// Runs with the same start are the same run.
+fn run_started(seed: u32) -> RunStarted {
     RunStarted {
         record: RECORD_VERSION,
         proctor: env!("CARGO_PKG_VERSION").to_owned(),
-        started: "2026-11-15T05:00:00Z".to_owned(),
+        started: format!("2026-11-15T05:00:{seed:02}Z"),
         name: "large".to_owned(),
         command: Vec::new(),
         context: None,
