@@ -6,10 +6,12 @@
 
 mod tap;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use proctor_core::event::{Actor, ConnectionId, EventKind, Finding, FindingKind, WireKind};
+use proctor_core::event::{
+    Actor, ConnectionEnd, ConnectionId, EndedBy, EventKind, Finding, FindingKind, WireKind,
+};
 use proctor_core::fold::{self, FoldOptions, FoldedTrial};
 use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
 use proctor_core::record::{Blobs, Bodies, EventReader, QueueCapacity, RecordError, TrialWriter};
@@ -40,6 +42,8 @@ struct RecorderState {
     taken: bool,
     failed: Option<RecordError>,
     connections: u32,
+    /// The connections of this record, for those that are still open when it ends.
+    opened: Vec<Weak<ConnectionTap>>,
 }
 
 impl Recorder {
@@ -63,6 +67,7 @@ impl Recorder {
                 taken: false,
                 failed: None,
                 connections: 0,
+                opened: Vec::new(),
             })),
             asks: Arc::default(),
             started,
@@ -165,8 +170,15 @@ impl Recorder {
         Ok(Some((written.open()?, written.blobs())))
     }
 
-    /// Takes the trial back to end it. Later events are lost.
+    /// Takes the trial back to end it, after the end of each connection. Later events are lost.
     pub fn take_trial(&self) -> Option<TrialWriter> {
+        let opened = std::mem::take(&mut self.lock().opened);
+        for tap in opened.iter().filter_map(Weak::upgrade) {
+            // Its owner was dropped, for example at a timeout while the server was starting.
+            let end = ConnectionEnd::by(EndedBy::Proctor);
+            let reason = "the trial ended before the connection was closed".to_owned();
+            tap.ended(reason, None, Some(end));
+        }
         let mut inner = self.lock();
         inner.taken = true;
         inner.trial.take()

@@ -210,6 +210,27 @@ fn if_one_server_does_not_come_up_the_others_are_ended_in_peace() {
 }
 
 #[test]
+fn a_trial_that_ends_while_its_server_starts_has_the_end_of_every_connection() {
+    let fixture = proctor_e2e::fixture().display().to_string();
+    // It is there for the first look, and then never answers.
+    let dozy = format!("test -e seen && exec sleep 600; touch seen; exec '{fixture}'");
+    let servers = json!({
+        "fixture": {"command": fixture},
+        "dozy": {"command": "sh", "args": ["-c", dozy]},
+    });
+    let suite = SuiteFixture::on(RULES, &servers);
+    let config = json!({"defaultTaskLimits": {"timeout": "1s"}});
+    suite.eval(&config, &json!({"assertions": {"minToolCalls": 1}}));
+    suite.task("echo", &json!({}));
+    let seen = suite.check(&[]).run();
+    assert_eq!(ended(&seen).outcome, Outcome::TimedOut, "{}", seen.stderr);
+    let count = |is: fn(&EventKind) -> bool| seen.events.iter().filter(|e| is(&e.event)).count();
+    let opened = count(|event| matches!(event, EventKind::ConnectionOpened(_)));
+    let closed = count(|event| matches!(event, EventKind::ConnectionClosed(_)));
+    assert_eq!((opened, closed), (2, 2));
+}
+
+#[test]
 fn a_script_that_takes_too_long_is_told_by_its_phase() {
     let suite = SuiteFixture::new(RULES, &[]);
     let limits = json!({"defaultTaskLimits": {"timeout": "300ms"}});

@@ -59,14 +59,16 @@ impl ConnectionTap {
         };
         let event = EventKind::ConnectionOpened(opened.clone());
         inner.write(|trial| trial.append(recorder.at(), event).map(drop));
-        drop(inner);
-        Arc::new(Self {
+        let tap = Arc::new(Self {
             recorder: recorder.clone(),
             opened,
             home,
             closed: AtomicBool::new(false),
             findings: Mutex::default(),
-        })
+        });
+        inner.opened.retain(|known| known.strong_count() > 0);
+        inner.opened.push(Arc::downgrade(&tap));
+        tap
     }
 
     /// Opens the same connection in another record.
