@@ -63,7 +63,7 @@ impl Session {
             wrapper: Vec::new(),
             record: None,
             resumed: false,
-            bound: Duration::from_mins(1),
+            bound: Duration::from_mins(5),
         }
     }
 
