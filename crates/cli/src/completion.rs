@@ -68,7 +68,8 @@ _proctor() {
         rest=${rest#"${rest%%[![:space:]]*}"}
         rest=${rest#"$word"}
     done
-    [[ $2 == : ]] && current=${joined[index]}
+    # Behind a colon, bash names the colon as the word, and what follows as typed.
+    [[ ${COMP_WORDS[COMP_CWORD]} == :* ]] && current=${joined[index]}
     local COMP_WORDS=("${joined[@]}") COMP_CWORD=$index
     _clap_complete_proctor "$1" "$current" "$3"
     local typed=${current%"${current##*:}"}

@@ -65,15 +65,8 @@ proptest! {
     /// One pass finds the same calls as the whole matrix, or leaves the answer to it.
     #[test]
     fn one_pass_is_as_good_as_the_matrix(entries in entries(), calls in calls()) {
-        let observed = || -> Vec<ObservedToolCall<'_>> {
-            let one = |call| match call {
-                call @ Call { request: CallRequest::Tool { name, arguments }, .. } => {
-                    ObservedToolCall { call, name, arguments }
-                }
-                other => panic!("{other:?}"),
-            };
-            calls.iter().map(one).collect()
-        };
+        let transcript = Transcript { calls, ..Transcript::default() };
+        let observed = || tool_calls(&transcript);
         let matrix = FitMatrix::new(&entries, observed());
         for mode in [CallsMode::InOrder, CallsMode::Exact, CallsMode::Contains] {
             let whole = matrix.complete(mode, Certainty::Certain);
