@@ -267,6 +267,12 @@ pub fn digest(request: &ModelRequest) -> String {
     }
 }
 
+/// Whether a part of a request is random, which [`digest`] leaves out.
+pub fn has_random_part(request: &ModelRequest) -> bool {
+    let system = request.system.as_deref();
+    system.is_some_and(|system| !boundary::tokens(system).is_empty())
+}
+
 /// A digest to compare requests of an external agent: only the tools and the calls, since such
 /// agents add dates and folders to the rest.
 pub fn outline(request: &ModelRequest) -> String {

@@ -18,6 +18,7 @@ function overviewPage(run) {
           agent.duration && ` · median ${agent.duration.median}`, agent.cost && ` · median cost ${agent.cost.median}`,
           agent.model && !agent.short.includes(agent.model) && ` · ${agent.model}`)))),
     data.causes.length > 0 && section("What went wrong", causes(run)),
+    selections(run),
     section(`Cases (${count(data.cases.length)}), worst first`, caseList(run, data.worstFirst)),
     distributions(run),
     (info.notRun.length > 0 || info.warnings.length > 0) && section("Warnings",
