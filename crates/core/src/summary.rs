@@ -28,6 +28,7 @@ use crate::record::{RecordError, RunReader};
 use crate::statistics::{PassCount, Rate};
 
 pub use self::agents::AgentSummary;
+pub(crate) use self::agents::median;
 pub use self::assertions::{AssertionCount, AssertionCounter};
 pub use self::part::TrialFilter;
 pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
