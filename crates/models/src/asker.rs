@@ -72,7 +72,7 @@ impl ModelClient {
         self.meter.check()?;
         let name = self.model.name();
         let (ask, digest) = worker::on_body(request.text_bytes(), || {
-            let digest = proctor_core::replay::digest(request);
+            let digest = proctor_core::replay::digest(request, self.recorder.trial_dir());
             let next = self
                 .recorder
                 .record_ask(|asks| asks.next(self.purpose, name, request, &digest));

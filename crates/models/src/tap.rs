@@ -263,7 +263,7 @@ impl TapState {
         if let Some(replay) = &self.replay {
             return Ok(worker::on_body(body.len(), || {
                 let (request, recorder) = (&question.request, &self.recorder);
-                let digest = outline(request);
+                let digest = outline(request, recorder.trial_dir());
                 let take = replay.next(asked.ask, purpose, request, &digest, recorder);
                 self.replayed(ask, &question, &asked, take)
             }));
@@ -311,7 +311,7 @@ impl TapState {
                 format!("{provider}:{asked}")
             }
         };
-        let digest = outline(&question.request);
+        let digest = outline(&question.request, self.recorder.trial_dir());
         let number = self
             .recorder
             .record_ask(|asks| asks.next(purpose, &model, &question.request, &digest));

@@ -58,6 +58,7 @@ pub(super) fn resolve(file: &SelectionFile, scope: &SelectionScope<'_>) -> Optio
         parallel: metadata.parallel.unwrap_or(true),
         runs: metadata.runs.map(|runs| runs.0),
         limits: spec.limits.as_ref().map(Limits::from).unwrap_or_default(),
+        workspace: None,
         prompt: Template::literal(""),
         setup: Vec::new(),
         verify: Vec::new(),

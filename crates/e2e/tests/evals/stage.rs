@@ -115,6 +115,7 @@ impl Stage {
                 args: all.iter().map(ToString::to_string).collect(),
                 env: BTreeMap::new(),
                 folder: self.folder.path().to_owned(),
+                cwd: None,
             },
             Wire::Http => {
                 let fixture = Fixture::http(&all);
