@@ -104,7 +104,7 @@ impl Example {
         let fixed = ["check", suite.to_str().unwrap(), "-o", "json"];
         let config = ["--mcp-config-file", config.to_str().unwrap()];
         let words = [&fixed[..], &config, &["--keep", "none"], words].concat();
-        Session::new(&words).within(Duration::from_mins(4))
+        Session::new(&words).within(Duration::from_mins(10))
     }
 
     fn path(&self, name: &str) -> PathBuf {
