@@ -43,8 +43,8 @@ function bodyText(body) {
 /** A sentence in which names are in backticks, and events may be links. @param {string} text @param {(seq: number) => string} [link] */
 function sentence(text, link) {
   /** @param {string} part @returns {Child[]} */
-  const linked = (part) => (!link ? [part] : part.split(/(\bevent \d+\b)/).map((word, i) =>
-    (i % 2 === 1 ? h("a", { href: link(Number(word.slice(6))), "data-evidence": "" }, word) : word)));
+  const linked = (part) => (!link ? [part] : part.split(/(\b(?:event |call #)\d+\b)/).map((word, i) =>
+    (i % 2 === 1 ? h("a", { href: link(Number(word.replace(/\D/g, ""))), "data-evidence": "" }, word) : word)));
   return text.split("`").map((part, i) => (i % 2 === 1 ? h("code", {}, part) : linked(part)));
 }
 

@@ -49,7 +49,7 @@ function cells(title, caption, rows) {
   return section(`${title} (${rows.length})`, table(caption, ["case", "agent", "base", "this run", "p, adjusted", "why"],
     rows.slice(0, 300).map((cell) => [h("a", { href: `#/case/${encodeURIComponent(cell.case)}` }, cell.name), cell.agent, passed(cell.base),
       [passed(cell.new), " ", cell.isRegression && tag("failed", "regression")],
-      cell.pAdjusted === null ? "–" : cell.pAdjusted < 0.001 ? "< 0.001" : cell.pAdjusted.toFixed(3), sentence(cell.reason || "")]), { numbers: [2, 4] }));
+      cell.pAdjusted === null ? "–" : cell.pAdjusted < 0.001 ? "< 0.001" : cell.pAdjusted.toFixed(3), sentence(cell.reason || "")]), { numbers: [2, 3, 4] }));
 }
 
 /** @param {ComparedRuns} found */

@@ -42,7 +42,7 @@ async function historyPage(run, query) {
       ratePicture(suite.runs)),
     section("Flaky now", flaky.length === 0 ? h("p", {}, "No case passed and failed with the same content in the last 8 runs.") :
       h("ul", { class: "causes" }, flaky.slice(0, 50).map((line) => h("li", {}, h("a", { href: `#/case/${encodeURIComponent(line.id)}` }, caseName(line.id)), ` by ${line.agent}: ${flakySentence(suite, line)}`)))),
-    slower.length > 0 && section("Slower", h("p", { class: "hint" }, "The latest run took longer than each of the 8 runs before, and at least 1.5 times as long as usual. That is not a test: machines and models differ from day to day."),
+    slower.length > 0 && section("Slower", h("p", { class: "hint" }, "The latest run took longer than each of up to 8 runs before, and at least 1.5 times as long as usual. That is not a test: machines and models differ from day to day."),
       h("ul", { class: "causes" }, slower.slice(0, 50).map((line) => h("li", {}, h("a", { href: `#/case/${encodeURIComponent(line.id)}` }, caseName(line.id)), ` by ${line.agent}: ${slowerSentence(line)}`)))),
     section("Cases", casesTable(suite)),
     section("Runs", runsTable(suite.runs)));
@@ -66,8 +66,9 @@ function slowerSentence(line) {
 /** @param {RunPoint[]} runs */
 function ratePicture(runs) {
   const shown = runs.slice(-120);
-  const pitch = Math.max(7, Math.min(40, (Math.min(1100, innerWidth - 90)) / shown.length));
+  const pitch = Math.max(7, Math.min(64, (Math.min(1100, innerWidth - 90)) / shown.length));
   const height = 130;
+  const days = shown.length > 1 ? [shown[0], shown[shown.length - 1]].map((run) => run.started.slice(0, 10)) : [];
   const y = (/** @type {number} */ v) => (8 + (1 - v) * (height - 16)).toFixed(1);
   const at = (/** @type {number} */ i) => 40 + i * pitch + pitch / 2;
   let intervals = "", marks = "", met = "", missed = "", open = "";
@@ -85,7 +86,8 @@ function ratePicture(runs) {
   const width = 40 + shown.length * pitch + 4;
   const label = `Pass rates of the last ${counted(shown.length, "run")}: ${shown.slice(-8).map((run) => `${day(run.started)} ${run.rate ? `${Math.round(run.rate.mean * 100)}%` : "none"} ${standing(run)}`).join("; ")}`;
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Pass rates" },
-    svg("svg", { class: "rates", width, height, role: "img", "aria-label": label },
+    svg("svg", { class: "rates", width, height: height + 16, role: "img", "aria-label": label },
+      days.length > 0 && [svg("text", { x: 40, y: height + 12 }, days[0]), width > 240 && svg("text", { x: width - 4, y: height + 12, "text-anchor": "end" }, days[1])],
       [0, 0.5, 1].map((v) => [svg("text", { x: 0, y: Number(y(v)) + 4 }, `${v * 100}%`), svg("path", { class: "axis", d: `M40 ${y(v)}H${width}` })]),
       marks && svg("path", { class: "change", d: marks }), intervals && svg("path", { class: "interval", d: intervals }),
       met && svg("path", { class: "passed", d: met }), missed && svg("path", { class: "cross", d: missed }), open && svg("path", { class: "hollow", d: open })));
@@ -100,7 +102,7 @@ function casesTable(suite) {
       const last = line.points[line.points.length - 1];
       return [h("a", { href: `#/case/${encodeURIComponent(line.id)}` }, caseName(line.id)), line.agent, caseStrip(suite, line),
         `${last.passed}/${last.passed + last.notPassed}${last.open ? ` (+${last.open} without a verdict)` : ""} ${last.rule}`, storedRate(line.rate),
-        [line.flaky && tag("flaky"), " ", line.slower && tag("slower"), " ", line.isReplaced && h("span", { class: "hint" }, "earlier content ", h("code", {}, line.hash.slice(0, 8)))]];
+        [line.flaky && [tag("flaky"), " "], line.slower && [tag("slower"), " "], line.isReplaced && h("span", { class: "hint" }, "earlier content ", h("code", {}, line.hash.slice(0, 8)))]];
     })), more > 0 && h("p", { class: "hint" }, `and ${count(more)} more, none of them flaky`)];
 }
 
@@ -121,6 +123,6 @@ function runsTable(runs) {
   return table("The runs, newest first", ["run", "started", "result", "pass rate", "duration", "source", "changed since the run before", "compare"],
     runs.slice().reverse().slice(0, 200).map((run) => [runLink(run.name, run.name), day(run.started), tag(standing(run).split(",")[0], standing(run)),
       storedRate(run.rate), duration(run.duration), [run.context?.branch, run.context?.commit?.slice(0, 7)].filter(Boolean).join("@"),
-      h("ul", { class: "notes" }, run.marks.map((mark) => h("li", {}, `${mark.kind}: ${mark.text}`))),
+      run.marks.length > 0 && h("ul", { class: "notes" }, run.marks.map((mark) => h("li", {}, `${mark.kind}: ${mark.text}`))),
       run.name === served().name ? "shown" : h("a", { href: `#/diff/${encodeURIComponent(run.name)}` }, "compare")]));
 }

@@ -47,7 +47,7 @@ function figures(run) {
     const n = data.trials.outcome.reduce((sum, at) => sum + Number(at === o), 0);
     if (outcome !== "passed" && n > 0) all.push([outcome, count(n), blames(run, o), outcome]);
   });
-  all.push(["duration", duration(data.run.duration), ""], ["cost", data.run.cost, data.run.tokens && `${data.run.tokens} tokens`]);
+  all.push(["duration", duration(data.run.duration), ""], ["cost", data.run.cost, data.run.tokens && `tokens: ${data.run.tokens}`]);
   return h("dl", { class: "figures" }, all.map(([name, value, more, outcome]) => h("div", { class: outcome }, h("dt", {}, name),
     h("dd", {}, outcome ? h("a", { href: trialsLink({ outcome }) }, value) : value), more && h("dd", { class: "hint" }, more))));
 }

@@ -124,8 +124,10 @@ function mark(list, target) {
   if (target && !found) announce(`event ${clip(target, 20)} is not on this page`);
   if (!found || !document.contains(list)) return;
   found.classList.add("target");
+  // Filled before it is scrolled to, so that all of it is in sight.
+  found.dispatchEvent(new Event("proctor-open"));
   if (found instanceof HTMLDetailsElement) found.open = true;
-  found.scrollIntoView({ block: "center" });
+  found.scrollIntoView({ block: found.offsetHeight < innerHeight ? "center" : "start" });
   (found.querySelector("summary") || found).focus();
 }
 

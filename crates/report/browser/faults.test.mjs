@@ -20,7 +20,7 @@ before(() => {
 
 /** What the overview says of each fault, and what its trial shows: the values, the dying server's words, the provider's message. */
 const FAULTS = [
-  { says: /toolsUsed.*borrow_book|no call fits.*member/s, deciding: true, shows: [/expected "grace", found "garce"/, /"member": "garce"/] },
+  { says: /borrow_book.*expected "grace", found "garce"/s, deciding: true, shows: [/expected "grace", found "garce"/, /"member": "garce"/] },
   { says: /server desk failed.*exited with code 3/s, deciding: false, shows: [/exited with code 3 during echo/, /panic: out of paper/, /no response/] },
   { says: /the model is overloaded/, deciding: false, shows: [/Blame: infra\./, /the model is unavailable: the model is overloaded/, /Model failed/] },
 ];
@@ -82,7 +82,7 @@ for (const start of [startChromium, startFirefox]) {
         const { open, decide, back } = way(page);
         const steps = [];
         for (const { says, deciding, shows } of FAULTS) {
-          await until(page, () => document.querySelector(".causes"));
+          await until(page, () => document.querySelectorAll(".causes").length > 0);
           let count = await open(await causeOf(page, says));
           await page.waitForSelector(".trial-page");
           await seen(page, shows[0]);

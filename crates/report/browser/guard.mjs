@@ -39,7 +39,8 @@ export function problemsOf(page, isOwn, proxy, isBrowsers) {
   page.on("console", (message) => { if (["error", "warn", "warning"].includes(message.type())) problems.push(`console: ${message.text()}`); });
   page.on("request", (request) => {
     const is = request.url().split("#")[0];
-    if (!isOwn(is) && is !== "about:blank") problems.push(`request: ${is}`);
+    // A data URL asks nobody; Firefox has one in its own style sheets.
+    if (!isOwn(is) && is !== "about:blank" && !is.startsWith("data:")) problems.push(`request: ${is}`);
   });
   return { problems, finish: async () => {
     problems.push(...(await page.evaluate(() => globalThis.violations || [])));

@@ -8,7 +8,8 @@ const debug = path.resolve(import.meta.dirname, "../../../target/debug");
 
 /** The program under test. */
 export const proctor = path.resolve(process.env.PROCTOR || path.join(debug, "proctor"));
-const fixtureServer = path.join(debug, "fixture-server");
+/** Servers are found by their names, so that no path of this machine is in a report. */
+process.env.PATH = `${debug}:${process.env.PATH}`;
 
 /** Runs Proctor in a folder. @returns {{code: number | null, out: string, err: string}} */
 export function run(folder, ...words) {
@@ -29,6 +30,7 @@ export function write(folder, files) {
 export const task = (name, prompt, { verify = "test -d .", labels = {}, difficulty = "easy", ...spec } = {}) => ({ kind: "Task", apiVersion: "mcpchecker/v1alpha2",
   metadata: { name, difficulty, labels }, spec: { prompt: { inline: prompt }, verify: [{ script: { inline: `#!/bin/sh\n${verify}\n`, env: { ANSWER: "{agent.output}" } } }], ...spec } });
 
+const servers = (modes) => ({ mcpServers: { library: { command: "proctor", args: ["__demo"] }, desk: { command: "fixture-server", args: modes } } });
 const model = (rules) => ({ kind: "Script", rules });
 const call = (tool, args) => ({ calls: [{ tool, arguments: args }] });
 const rule = (prompt, results, reply) => ({ when: { prompt, results }, reply: { delay: "40ms", ...reply } });
@@ -57,8 +59,7 @@ export function library(folder, agents = ["careful", "hasty"]) {
       defaultTaskLimits: { timeout: "1m" },
       taskSets: [set("borrow-solaris", borrow(3)), set("borrow-roadside-picnic", borrow(5)), set("borrow-the-dispossessed", borrow(1)), set("return-a-book"), set("find-an-author"), set("ask-the-desk", { toolsUsed: [{ server: "desk", tool: "echo" }] }),
         set("list-new-books")] } },
-    "mcp-config.yaml": { mcpServers: { library: { command: proctor, args: ["__demo"] },
-      desk: { command: "sh", args: ["-c", `if [ -e "$CRASH" ]; then exec ${fixtureServer} --mode exit-in-call=3 --mode "stderr=panic: out of paper"; else exec ${fixtureServer}; fi`], env: { CRASH: path.join(folder, "crash") } } } },
+    "mcp-config.yaml": servers([]),
     ...Object.fromEntries([agent("careful"), agent("hasty")]),
     "models/careful.yaml": model(rules()),
     "models/hasty.yaml": model(rules()),
@@ -78,7 +79,7 @@ export function library(folder, agents = ["careful", "hasty"]) {
 export function faults(folder, { crash = true, outage = true } = {}) {
   const unavailable = { when: { prompt: "written by Ursula" }, reply: { error: { kind: "unavailable", detail: "the model is overloaded, try again later" } } };
   write(folder, {
-    ...(crash ? { crash: "" } : {}),
+    ...(crash ? { "mcp-config.yaml": servers(["--mode", "exit-in-call=3", "--mode", "stderr=panic: out of paper"]) } : {}),
     "models/hasty.yaml": model(rules([rule("Borrow Solaris", 1, call("borrow_book", { id: "{result.books[0].id}", member: "garce" })), ...(outage ? [unavailable] : [])])),
   });
 }

@@ -140,3 +140,23 @@ fn a_broken_run_has_the_error_of_result_show() {
         .map(|row| row["state"].clone());
     assert!(states.into_iter().any(|state| state == "unreadable"));
 }
+
+#[test]
+fn a_run_with_more_trials_than_a_page_can_hold_names_another_command() {
+    let suite = suite();
+    let folder = run(&suite, "one");
+    let plan = folder.join("run.jsonl");
+    let text = fs::read_to_string(&plan).unwrap();
+    let planned = |runs: u32| text.replace("\"runs\":2", &format!("\"runs\":{runs}"));
+    fs::write(&plan, planned(125_001)).unwrap();
+    let viewer = Viewer::start(suite.folder(), &["runs/one"]);
+    let refused = viewer.get("/api/runs/one/overview");
+    assert_eq!(
+        refused.error(),
+        "the run has 250002 trials, and pages show at most 250000; use `proctor result show runs/one`"
+    );
+    fs::write(&plan, planned(125_000)).unwrap();
+    until("the largest run is not shown", || {
+        viewer.get("/api/runs/one/overview").status == 200
+    });
+}
