@@ -183,7 +183,7 @@ impl RollingDigest {
         // Only `system` comes before, and a quote inside of it is escaped.
         let at = whole.find(MESSAGES).map_or(0, |at| at + MESSAGES.len());
         self.hash = Sha256::new_with_prefix(&whole[..at]);
-        self.end = whole[at..].to_owned();
+        whole[at..].clone_into(&mut self.end);
         self.messages.clear();
         self.frame = Some(frame);
     }
