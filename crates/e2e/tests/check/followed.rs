@@ -143,3 +143,36 @@ fn a_shell_is_told_runs_trials_and_numbers() {
         assert!(script.contains("PROCTOR_COMPLETE"), "{shell}: {script}");
     }
 }
+
+/// Bash splits words at colons. Readline is not needed to see what the script makes of that.
+#[test]
+fn bash_completes_a_name_behind_its_colon() {
+    const TYPED: &str = r"
+COMP_LINE='proctor result view latest a:b' COMP_WORDS=(proctor result view latest a : b)
+COMP_POINT=${#COMP_LINE} COMP_CWORD=6 COMP_TYPE=9 COMP_WORDBREAKS=$' \t\n:'
+_proctor proctor b :
+printf '%s\n' ${COMPREPLY[@]}
+";
+    let suite = suite();
+    suite.write("go", "");
+    for name in ["a:bc", "a:bd"] {
+        suite.task(name, &json!({}));
+    }
+    proctor(&suite, &["check", "eval.yaml"]).output().unwrap();
+    let script = proctor(&suite, &["completions", "bash"]).output().unwrap();
+    let script = String::from_utf8(script.stdout).unwrap();
+    let folder = proctor_e2e::proctor();
+    let folder = folder.parent().unwrap().display();
+    let output = Command::new("bash")
+        .args(["--norc", "--noprofile", "-c", &format!("{script}{TYPED}")])
+        .env(
+            "PATH",
+            format!("{folder}:{}", std::env::var("PATH").unwrap()),
+        )
+        .current_dir(suite.folder())
+        .output()
+        .unwrap();
+    let replies = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(replies, "bc\nbd\n", "{errors}");
+}
