@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use self::row_checks::RowChecks;
 use super::assertion_file::AssertionsFile;
-use super::eval_file::{AssertionsFileOrRows, EvalConfig, SourceFile, TaskSetFile};
+use super::eval_file::{AssertionsFileOrRows, EvalConfig, TaskSetFile};
 use super::files::{self, FileOrigin};
 use super::load::{Loader, Namer, ParsedFile, kind_of};
 use super::resolve_assertions::{self, ServerScope, contradictions};
+use super::resolve_sources;
 use super::resolve_task::{self, ResolvedTask, TaskScope};
 use super::server::Servers;
 use super::task_file::TaskFile;
@@ -38,7 +39,7 @@ pub(super) struct Scope {
 pub(super) struct ResolvedTaskSets {
     pub(super) cases: Vec<Case>,
     pub(super) shipped: Vec<ShippedEvalSet>,
-    pub(super) unfetched: Vec<TaskSource>,
+    pub(super) sources: Vec<TaskSource>,
 }
 
 /// Loads the cases of all task sets.
@@ -59,13 +60,14 @@ pub(super) fn load(
         index: HashMap::new(),
         selections: Vec::new(),
         shipped: Vec::new(),
-        unfetched: Vec::new(),
+        sources: resolve_sources::load(loader, config, cx),
+        absent: BTreeSet::new(),
     };
     let cases = tasks.load();
     ResolvedTaskSets {
         cases,
         shipped: tasks.shipped,
-        unfetched: tasks.unfetched,
+        sources: tasks.sources,
     }
 }
 
@@ -110,7 +112,9 @@ struct Tasks<'a> {
     /// The cases of selection files.
     selections: Vec<Case>,
     shipped: Vec<ShippedEvalSet>,
-    unfetched: Vec<TaskSource>,
+    sources: Vec<TaskSource>,
+    /// The sources that were reported as absent.
+    absent: BTreeSet<String>,
 }
 
 impl<'a> Tasks<'a> {
@@ -225,10 +229,10 @@ impl<'a> Tasks<'a> {
         let Some(name) = &file.source else {
             return Some((FileOrigin::Own, BTreeMap::new()));
         };
-        let Some(source) = self.find_source(name) else {
-            let declared = self.config.sources.iter().map(|(n, _)| n.value.as_str());
+        let declared = || self.config.sources.iter();
+        let Some((_, written)) = declared().find(|(n, _)| n.value == name.value) else {
             let message = format!("task set names unknown source `{}`", name.value);
-            let hint = nearest_hint(&name.value, declared)
+            let hint = nearest_hint(&name.value, declared().map(|(n, _)| n.value.as_str()))
                 .unwrap_or_else(|| "declare it under `config.sources`".to_owned());
             self.cx.report(
                 name.span,
@@ -236,48 +240,17 @@ impl<'a> Tasks<'a> {
             );
             return None;
         };
-        let mapping = source.server_mapping.iter();
+        let source = self.sources.iter().find(|s| s.name == name.value)?;
+        if source.root().is_none() && !self.absent.insert(name.value.clone()) {
+            return None;
+        }
+        let root = resolve_sources::root(source, name.span, self.cx)?;
+        let mapping = written.server_mapping.iter();
         let mapping = mapping
             .map(|(k, v)| (k.value.clone(), v.value.0.clone()))
             .collect();
-        let Some(root) = self.loader.inputs.source_roots.get(&name.value) else {
-            let unfetched = TaskSource {
-                name: name.value.clone(),
-                repo: source.repo.value.clone(),
-                reference: source.reference.as_ref().map(|r| r.0.clone()),
-            };
-            if !self.unfetched.contains(&unfetched) {
-                self.unfetched.push(unfetched);
-                let message = format!(
-                    "source `{}` has no checkout here, so its tasks were not checked",
-                    name.value
-                );
-                let problem = Problem::warning(Code::Skipped, message);
-                let hint = format!("pass a checkout with `--source {}=DIR`", name.value);
-                self.cx.report(name.span, problem.hint(hint));
-            }
-            return None;
-        };
-        match root.canonicalize() {
-            Ok(root) if root.is_dir() => Some((
-                FileOrigin::Source {
-                    name: name.value.clone(),
-                    root,
-                },
-                mapping,
-            )),
-            _ => {
-                let message = format!("`{}` is not a folder", root.display());
-                self.cx
-                    .report(name.span, Problem::error(Code::File, message));
-                None
-            }
-        }
-    }
-
-    fn find_source(&self, name: &str) -> Option<&SourceFile> {
-        let mut sources = self.config.sources.iter();
-        sources.find(|(n, _)| n.value == name).map(|(_, s)| s)
+        let name = name.value.clone();
+        Some((FileOrigin::Source { name, root }, mapping))
     }
 
     fn add_paths(&mut self, file: &TaskSetFile, set: usize) {

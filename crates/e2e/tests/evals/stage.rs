@@ -227,7 +227,7 @@ impl Stage {
             cases,
             task_sets: Vec::new(),
             shipped: Vec::new(),
-            unfetched: Vec::new(),
+            sources: Vec::new(),
         };
         RunContext {
             suite,
@@ -238,7 +238,6 @@ impl Stage {
             pass: Vec::new(),
             withheld: Vec::new(),
             guard: proctor_e2e::proctor(),
-            cache: None,
             timeouts: Timeouts::default(),
             redactor: self.redactor.clone(),
             strict: false,
@@ -246,6 +245,7 @@ impl Stage {
             eras: BTreeMap::new(),
             shared: BTreeMap::new(),
             cassette: None,
+            checkouts: Vec::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Creates the shared state of all trials from the suite, the flags and the environment, and
 //! reports what is missing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use proctor_core::event::PlannedOptions;
@@ -80,7 +80,6 @@ pub(super) fn context(
         pass: asked.pass_env.clone(),
         withheld,
         guard: engine.program.clone(),
-        cache: cache_folder(&env),
         timeouts: Timeouts::default(),
         redactor,
         strict: asked.strict,
@@ -88,6 +87,7 @@ pub(super) fn context(
         tools: std::collections::BTreeMap::new(),
         shared: std::collections::BTreeMap::new(),
         cassette,
+        checkouts: Vec::new(),
         suite,
         environment: env,
     })
@@ -342,11 +342,4 @@ fn key_variables(suite: &Suite) -> Vec<String> {
     };
     let agents = suite.agents.iter().filter_map(of_agent);
     agents.chain(of_judge).collect()
-}
-
-/// The user's cache folder.
-fn cache_folder(env: &Environment) -> Option<PathBuf> {
-    let set = |name: &str| env.get(name).filter(|value| !value.is_empty());
-    let own = set("XDG_CACHE_HOME").map(PathBuf::from);
-    own.or_else(|| Some(Path::new(set("HOME")?).join(".cache")))
 }
