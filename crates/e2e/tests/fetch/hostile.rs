@@ -231,6 +231,11 @@ fn submodules_and_lfs_pointers_are_named() {
         &stage.proctor(&["validate", "eval.yaml"]),
         "`vendor/tasks` is a git submodule",
     );
+    stage.eval(&repo, &json!({"glob": "vendor/tasks/*.yaml"}));
+    refused(
+        &stage.proctor(&["validate", "eval.yaml"]),
+        "`vendor/tasks` is a git submodule",
+    );
     stage.eval(&repo, &json!({"path": "lfs/task.yaml"}));
     refused(
         &stage.proctor(&["validate", "eval.yaml"]),

@@ -147,6 +147,28 @@ fn files_that_were_changed_in_the_cache_are_restored() {
 }
 
 #[test]
+fn files_that_another_run_uses_are_not_replaced() {
+    let (_upstream, stage, commit) = released("good");
+    stage.proctor(&["sources", "fetch", "eval.yaml"]);
+    let rules =
+        "  - when: {results: 0}\n    reply: {calls: [{tool: sleep, arguments: {ms: 600000}}]}\n";
+    stage
+        .suite
+        .write("model.yaml", &format!("kind: Script\nrules:\n{rules}"));
+    let first = stage.check(&[]).start();
+    first.wait_for("tools/call");
+    let own = stage.tree(&commit).join("own");
+    fs::write(&own, "of the first run").unwrap();
+    let second = stage.check(&["--locked"]).run();
+    assert_eq!(second.code, Some(2), "{}", second.stderr);
+    let reason = "another run uses its files, which were changed";
+    assert!(second.stderr.contains(reason), "{}", second.stderr);
+    assert!(own.exists());
+    first.signal(Signal::INT);
+    assert_eq!(first.finish().code, Some(130));
+}
+
+#[test]
 fn two_processes_fetch_at_once() {
     let (_upstream, stage, commit) = released("good");
     let words = ["sources", "fetch", "eval.yaml"];

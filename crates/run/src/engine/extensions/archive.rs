@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn no_cut_or_changed_archive_gives_a_program() {
-        let content: Vec<u8> = (0..2_000_u32).flat_map(|n| (n * n).to_le_bytes()).collect();
+        let content: Vec<u8> = (0..100_u32).flat_map(|n| (n * n).to_le_bytes()).collect();
         let archive = zip(&[("steps", 0o755, &content)]);
         for length in 0..archive.len() {
             assert!(program(&archive[..length], "steps").is_err(), "{length}");
