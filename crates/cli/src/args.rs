@@ -5,11 +5,13 @@ mod call;
 mod check;
 mod compare;
 mod evals;
+mod extensions;
 mod gates;
 mod judge;
 mod model;
 mod record;
 mod result;
+mod sources;
 mod summary;
 mod tools;
 mod viewer;
@@ -33,6 +35,7 @@ pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
     EvalsValidateArgs,
 };
+pub(crate) use self::extensions::{ExtensionsCommand, ExtensionsFetchArgs, ExtensionsListArgs};
 pub(crate) use self::gates::GateArgs;
 pub(crate) use self::judge::{CalibrateArgs, JudgeCommand};
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
@@ -41,6 +44,7 @@ pub(crate) use self::result::{
     ConvertArgs, ConvertFormat, CoverageArgs, CsvTable, ExportArgs, FilterArgs, RegradeArgs,
     ReportArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat,
 };
+pub(crate) use self::sources::{SourcesArgs, SourcesCommand, SourcesListArgs};
 pub(crate) use self::summary::{SummaryArgs, SummaryFormat};
 pub(crate) use self::tools::{LintArgs, LintFormat, ToolsArgs, ToolsFormat};
 pub(crate) use self::viewer::ViewerArgs;
@@ -87,6 +91,10 @@ pub(crate) enum Command {
     Call(CallArgs),
     Record(RecordArgs),
     Agents(AgentsArgs),
+    #[command(subcommand)]
+    Sources(SourcesCommand),
+    #[command(subcommand)]
+    Extensions(ExtensionsCommand),
     #[command(subcommand)]
     Result(ResultCommand),
     View(ViewerArgs),

@@ -81,6 +81,8 @@ fn run() -> std::process::ExitCode {
         Command::Result(command) => commands::result::run(&command),
         Command::View(args) => commands::viewer::run(&args),
         Command::Agents(args) => commands::agents::run(&args),
+        Command::Sources(command) => commands::sources::run(&command),
+        Command::Extensions(command) => commands::extensions::run(&command),
         Command::Evals(command) => commands::evals::run(&command),
         Command::Judge(JudgeCommand::Calibrate(args)) => commands::judge::calibrate(&args),
         Command::Model(ModelCommand::Serve(args)) => commands::model::serve(&args),

@@ -40,7 +40,8 @@ impl Scratch {
         Self::new_in(&tempfile::env::temp_dir())
     }
 
-    fn new_in(parent: &Path) -> io::Result<Self> {
+    /// A folder in `parent`, for content that is moved out of it when it is complete.
+    pub fn new_in(parent: &Path) -> io::Result<Self> {
         let root = tempfile::Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
@@ -102,7 +103,8 @@ pub fn sweep() {
     sweep_in(&tempfile::env::temp_dir());
 }
 
-fn sweep_in(parent: &Path) {
+/// [`sweep`] for the folders in `parent`.
+pub fn sweep_in(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name();

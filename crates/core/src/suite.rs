@@ -23,6 +23,7 @@ pub mod agent;
 pub mod agent_environment;
 pub mod agent_file;
 pub mod assertion_file;
+pub mod checkout;
 mod digest;
 pub mod eval_file;
 pub(crate) mod files;
@@ -32,9 +33,12 @@ pub mod go_template;
 pub mod known_failures_file;
 mod limits;
 mod load;
+pub mod lock_file;
 pub mod mcp_file;
+mod package;
 mod resolve_assertions;
 mod resolve_selection;
+mod resolve_sources;
 mod resolve_suite;
 mod resolve_task;
 mod resolve_task_sets;
@@ -42,6 +46,7 @@ mod rows;
 pub mod schema;
 pub mod selection_file;
 pub mod server;
+mod source;
 pub mod step;
 pub mod step_file;
 pub mod surface_file;
@@ -54,11 +59,14 @@ mod workspace;
 pub use agent::Agent;
 pub use digest::{agent_settings, checks, digest, parts, server_settings, surroundings};
 pub use eval_file::{Isolation, Level, PassRule};
+pub use files::LFS_POINTER;
 pub use limits::{LimitFlags, Limits};
 pub use load::{Inputs, LoadedFile, load, load_agent, load_agent_file, load_any, load_script};
+pub use package::{Package, PackageState, ReleasePackage, is_release, platform};
 pub use resolve_selection::PLACEHOLDER;
 pub use selection_file::MessageRole;
 pub use server::Server;
+pub use source::{Repository, SourceState, TaskSource};
 pub use step::Step;
 pub use task_file::Difficulty;
 pub use trial_values::TrialValues;
@@ -103,8 +111,15 @@ pub struct Suite {
     pub task_sets: Vec<TaskSetConfig>,
     /// Shipped evals. They become cases after their server has listed them.
     pub shipped: Vec<ShippedEvalSet>,
-    /// Sources without a checkout. Their cases are missing here.
-    pub unfetched: Vec<TaskSource>,
+    /// The other repositories that cases come from. The cases of those that are not here are missing.
+    pub sources: Vec<TaskSource>,
+}
+
+impl Suite {
+    /// The sources whose cases are missing.
+    pub fn unfetched(&self) -> impl Iterator<Item = &TaskSource> {
+        self.sources.iter().filter(|source| source.root().is_none())
+    }
 }
 
 /// One thing to evaluate: a task of the suite, or a shipped eval.
@@ -271,17 +286,6 @@ pub struct Extension {
     pub env: BTreeMap<String, String>,
 }
 
-/// The location of an extension's program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Package {
-    Local(PathBuf),
-    /// A release of a repository.
-    Release {
-        repository: String,
-        version: String,
-    },
-}
-
 /// Shipped evals. They become cases after their server has listed them.
 #[derive(Debug, Clone)]
 pub struct ShippedEvalSet {
@@ -294,16 +298,6 @@ pub struct ShippedEvalSet {
     pub places: Vec<CheckPlace>,
     /// The pass rule of each case.
     pub pass: Option<PassRule>,
-}
-
-/// Another git repository that provides cases.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskSource {
-    /// Its name in the suite.
-    pub name: String,
-    pub repo: String,
-    /// A branch, tag or commit.
-    pub reference: Option<String>,
 }
 
 fn serialize_duration<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {

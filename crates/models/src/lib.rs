@@ -39,7 +39,7 @@ pub use self::gemini::Gemini;
 pub use self::limits::LoopLimits;
 pub use self::meter::{Budget, Meter, RunSpending, SpendingTotal};
 pub use self::open::Settings;
-pub use self::open::{format_of, key_variable, provider_of};
+pub use self::open::{format_of, key_variable, provider_of, proxy};
 pub use self::open_error::ModelOpenError;
 pub use self::openai::OpenAi;
 pub use self::openai_responses::OpenAiResponses;

@@ -331,7 +331,7 @@ fn without_secrets(address: &str) -> String {
 
 /// The proxy that the environment configures. It is used for HTTPS only: plain HTTP is for local
 /// endpoints.
-fn proxy(settings: &Settings<'_>) -> Result<Option<reqwest::Proxy>, ModelOpenError> {
+pub fn proxy(settings: &Settings<'_>) -> Result<Option<reqwest::Proxy>, ModelOpenError> {
     let first = |names: &[&str]| names.iter().find_map(|name| settings.value(name));
     let Some(address) = first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]) else {
         return Ok(None);

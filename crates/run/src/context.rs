@@ -3,6 +3,7 @@
 //! Its main type is [`RunContext`]. It does not change during the run, except for the spending.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -65,8 +66,6 @@ pub struct RunContext {
     pub withheld: Vec<String>,
     /// The `proctor` binary, which also is the guard of processes.
     pub guard: PathBuf,
-    /// The user's cache folder, in which released extensions are looked up.
-    pub cache: Option<PathBuf>,
     /// The timeouts for servers.
     pub timeouts: Timeouts,
     pub redactor: Redactor,
@@ -82,6 +81,8 @@ pub struct RunContext {
     pub shared: BTreeMap<String, Client>,
     /// The run that is replayed, and whether a request that differs from it is an error.
     pub cassette: Option<(Arc<Cassette>, bool)>,
+    /// Locks on the checkouts of sources, which no other process replaces meanwhile.
+    pub checkouts: Vec<File>,
 }
 
 impl RunContext {

@@ -25,6 +25,7 @@ mod ending;
 mod error;
 pub mod estimate;
 pub mod evals;
+pub mod extensions;
 mod folder;
 pub mod gates;
 pub mod host;
@@ -42,6 +43,7 @@ mod selection;
 mod servers;
 mod shipped;
 mod source_context;
+pub mod sources;
 pub mod suites;
 mod width;
 

@@ -61,8 +61,6 @@ pub struct StepsOptions {
     pub redactor: Redactor,
     pub servers: Vec<Server>,
     pub extensions: Vec<Extension>,
-    /// The user's cache folder, in which released extensions are looked up.
-    pub cache: Option<PathBuf>,
     pub folder: PathBuf,
     pub prompt: Template,
 }

@@ -129,7 +129,6 @@ impl Trial {
             redactor: self.recorder.redactor().clone(),
             servers: context.suite.servers.clone(),
             extensions: context.suite.extensions.clone(),
-            cache: context.cache.clone(),
             folder: case.path.parent().map(Path::to_owned).unwrap_or_default(),
             prompt: case.prompt.clone(),
         }

@@ -93,9 +93,15 @@ pub(crate) struct CheckArgs {
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
 
-    /// Run the evals that servers ship (`taskSets[].evals`) without asking for consent
+    /// Don't ask for consent: run the evals that servers ship (`taskSets[].evals`), and fetch and pin new
+    /// sources and extensions
     #[arg(short, long)]
     pub(crate) yes: bool,
+
+    /// Fetch nothing and leave `proctor.lock` as it is: fail if a source or an extension is not pinned, or not
+    /// in the cache
+    #[arg(long)]
+    pub(crate) locked: bool,
 
     /// Consent file for shipped evals
     #[arg(long, value_name = "FILE")]

@@ -123,19 +123,22 @@ impl Host for InteractiveHost {
     }
 
     fn ask(&self, purpose: ConsentPurpose) -> HostFuture<'_> {
-        Box::pin(ask(purpose))
+        Box::pin(confirm(match purpose {
+            ConsentPurpose::Run => "Run these evals? [y/N] ",
+            ConsentPurpose::Write => "Call these tools? [y/N] ",
+        }))
+    }
+
+    fn confirm(&self, question: &'static str) -> HostFuture<'_> {
+        Box::pin(confirm(question))
     }
 }
 
 /// Asks on the terminal. Only `y` and `yes` are consent.
-async fn ask(purpose: ConsentPurpose) -> io::Result<ConsentAnswer> {
+async fn confirm(question: &'static str) -> io::Result<ConsentAnswer> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Ok(ConsentAnswer::Nobody);
     }
-    let question = match purpose {
-        ConsentPurpose::Run => "Run these evals? [y/N] ",
-        ConsentPurpose::Write => "Call these tools? [y/N] ",
-    };
     // If the question can't be written, no answer follows.
     let _ = output::message(question);
     let (answer, answered) = tokio::sync::oneshot::channel();

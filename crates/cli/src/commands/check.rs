@@ -75,6 +75,7 @@ fn check_options(args: &CheckArgs, source: RunSource, run: RunOptions) -> CheckO
     CheckOptions {
         plan: args.plan.is_given().then(|| args.plan.options()),
         source_roots: args.loading.source_roots(),
+        locked: args.locked,
         mcp_config: args.loading.mcp_config_file.clone(),
         agents: args.agents.clone(),
         model_tap: args.model_tap,

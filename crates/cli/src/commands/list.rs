@@ -35,15 +35,15 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     };
     let plan = Plan::new(&suite, &args.plan.options());
-    // Shipped evals and sources without a checkout may have further cases.
-    let all_known = suite.shipped.is_empty() && suite.unfetched.is_empty();
+    // Shipped evals and sources that are not fetched may have further cases.
+    let all_known = suite.shipped.is_empty() && suite.unfetched().next().is_none();
     if plan.cases.is_empty() && all_known {
         return nothing_selected(&suite, args.output.output);
     }
     let estimate = args.cost.then(|| of_plan(&suite, &plan)).transpose()?;
     if estimate.is_some() && !all_known {
         output::message(
-            "note: shipped evals and sources without a checkout are not in the estimate\n",
+            "note: shipped evals and sources that are not fetched are not in the estimate\n",
         )?;
     }
     match args.output.output {

@@ -335,7 +335,7 @@ record! {
 record! {
     /// An extension: a program that adds step types.
     pub struct ExtensionFile {
-        /// The program: a local path, or `https://github.com/OWNER/REPO@vX`.
+        /// The program: a local path, or `https://github.com/OWNER/REPO@TAG`. Without a tag it is the latest release.
         "package" => package: WithSpan<String>,
         /// The configuration that the program gets when it starts. Proctor expands `{env.NAME}`.
         "config" => config: Option<Node>,
@@ -347,10 +347,10 @@ record! {
 record! {
     /// Another git repository from which task sets take tasks.
     pub struct SourceFile {
-        /// The URL of the repository.
+        /// The repository: a URL, `git@HOST:PATH`, or a local path that starts with `./`, `../` or `/`.
         "repo" => repo: WithSpan<String>,
-        /// The branch, tag or commit to use.
-        "ref" => reference: Option<LooseText>,
+        /// The branch, tag or commit to use. By default the repository's default branch.
+        "ref" => reference: Option<WithSpan<LooseText>>,
         /// Maps server names of the source to servers of this suite.
         "serverMapping" => server_mapping: Table<WithSpan<LooseText>>,
     }

@@ -18,6 +18,9 @@ use crate::problem::{Code, Problem, SourceText, Span, WithSpan};
 /// The maximum number of files and folders that a glob visits.
 const MAX_VISITED: usize = 1_000_000;
 
+/// The first bytes of a file that stands for another one in Git LFS.
+pub const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
 /// The origin of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileOrigin {
@@ -131,7 +134,8 @@ pub fn read(path: &Path) -> Result<SourceText, Problem> {
     let fail = |message: String| Problem::error(Code::File, message).in_file(path);
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            fail(format!("`{shown}` does not exist")).maybe_hint(neighbour_hint(path))
+            let hint = submodule_hint(path).or_else(|| neighbour_hint(path));
+            fail(format!("`{shown}` does not exist")).maybe_hint(hint)
         }
         _ => fail(format!("`{shown}` can't be read: {error}")),
     })?;
@@ -159,6 +163,14 @@ pub fn read(path: &Path) -> Result<SourceText, Problem> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(too_large());
     }
+    if bytes.starts_with(LFS_POINTER) {
+        let problem = fail(format!(
+            "`{shown}` is a Git LFS pointer, not the file itself"
+        ));
+        return Err(problem.hint(
+            "Proctor does not fetch files from Git LFS; for a source, pass your own checkout with `--source NAME=DIR`",
+        ));
+    }
     String::from_utf8(bytes)
         .map(|text| SourceText::new(path, text))
         .map_err(|error| not_utf8(path, error.as_bytes(), error.utf8_error().valid_up_to()))
@@ -177,6 +189,25 @@ fn not_utf8(path: &Path, bytes: &[u8], at: usize) -> Problem {
     Problem::error(Code::Syntax, "the file is not UTF-8")
         .at(&lossy, span)
         .hint(format!("invalid byte 0x{:02X}", bytes[at]))
+}
+
+/// A hint, if a path leads into a submodule, which Proctor does not fetch.
+pub fn submodule_hint(path: &Path) -> Option<String> {
+    let listed = |root: &&Path| root.join(".gitmodules").is_file();
+    let root = path.ancestors().skip(1).find(listed)?;
+    let inside = path.strip_prefix(root).ok()?;
+    let modules = read(&root.join(".gitmodules")).ok()?;
+    let paths = modules.text().lines().filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "path").then_some(value.trim())
+    });
+    let module = paths
+        .into_iter()
+        .find(|module| inside.starts_with(module))?;
+    Some(format!(
+        "`{module}` is a git submodule, which Proctor does not fetch; for a source, pass your own checkout with \
+         `--source NAME=DIR`"
+    ))
 }
 
 /// A suggestion: a similar name in the same folder.

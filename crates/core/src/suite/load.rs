@@ -2,7 +2,7 @@
 //!
 //! Its main function is [`load`]. It uses no network, and only the environment that is passed in.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use super::agent_file::AgentFile;
 use super::assertion_file::AssertionsFile;
 use super::eval_file::{AgentRefFile, SuiteFile};
 use super::files::{self, FileOrigin};
+use super::lock_file::LockFile;
 use super::mcp_file::McpFile;
 use super::resolve_assertions::ServerScope;
 use super::resolve_selection::{self, SelectionScope};
@@ -203,6 +204,7 @@ fn with_loader<T>(
     let loaded = run(&Loader {
         inputs,
         problems: &shared,
+        lock: OnceCell::new(),
     });
     *problems = shared.into_inner();
     problems.sort();
@@ -213,6 +215,7 @@ fn with_loader<T>(
 pub(super) struct Loader<'a> {
     pub(super) inputs: &'a Inputs<'a>,
     pub(super) problems: &'a RefCell<Problems>,
+    lock: OnceCell<LockFile>,
 }
 
 /// A parsed file whose root is a map.
@@ -233,6 +236,14 @@ impl Namer {
 impl<'a> Loader<'a> {
     pub(super) fn context(&self, opened: &ParsedFile) -> Context<'a> {
         Context::new(opened.source.clone(), self.problems).with_deciding_keys(DECIDING_KEYS)
+    }
+
+    /// The lock file beside the eval file. A malformed one is reported once, and pins nothing.
+    pub(super) fn lock(&self, cx: &Context<'_>) -> &LockFile {
+        self.lock.get_or_init(|| {
+            let path = LockFile::path_for(cx.source.path());
+            LockFile::load(&path, &mut self.problems.borrow_mut()).unwrap_or_default()
+        })
     }
 
     fn push(&self, problem: Problem) {

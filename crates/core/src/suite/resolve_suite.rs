@@ -15,7 +15,8 @@ use super::server::{self, Servers};
 use super::surface_file;
 use super::template::{Reference, Template, TemplateError, TemplatePart, TemplateValue};
 use super::{
-    Agent, Extension, Isolation, JudgeConfig, JudgeModel, Limits, Package, Suite, Workspace,
+    Agent, Extension, Isolation, JudgeConfig, JudgeModel, Limits, Package, ReleasePackage, Suite,
+    Workspace,
 };
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{Context, Decode};
@@ -93,7 +94,7 @@ impl Loader<'_> {
             task_sets: task_sets(config),
             cases: tasks.cases,
             shipped: tasks.shipped,
-            unfetched: tasks.unfetched,
+            sources: tasks.sources,
         })
     }
 
@@ -236,10 +237,37 @@ impl Loader<'_> {
         }
         Some(Extension {
             alias: alias.to_owned(),
-            package: package(&file.package, cx)?,
+            package: self.package(&file.package, cx)?,
             config,
             env,
         })
+    }
+
+    fn package(&self, written: &WithSpan<String>, cx: &Context<'_>) -> Option<Package> {
+        if !written.value.starts_with("https://") {
+            let path = FileOrigin::Own
+                .resolve(cx.source.folder(), &written.value)
+                .ok()?;
+            if !path.exists() {
+                let message = format!(
+                    "the extension `{}` is not installed: the file does not exist",
+                    path.display()
+                );
+                cx.report(written.span, Problem::warning(Code::File, message));
+            }
+            return Some(Package::Local(path));
+        }
+        let Some(package) = ReleasePackage::parse(&written.value) else {
+            let message = format!("invalid extension package `{}`", written.value);
+            let problem = Problem::error(Code::Value, message);
+            cx.report(
+                written.span,
+                problem.hint("write a local path, or `https://github.com/OWNER/REPO@TAG`"),
+            );
+            return None;
+        };
+        let package = package.looked_up(self.lock(cx), self.inputs.env);
+        Some(Package::Release(package))
     }
 
     /// Fills in a template that can only refer to the environment.
@@ -272,41 +300,6 @@ fn report_templates(errors: Vec<TemplateError>, span: Span, cx: &Context<'_>) {
     for error in errors {
         let problem = Problem::error(Code::Reference, error.message);
         cx.report(span, problem.maybe_hint(error.hint));
-    }
-}
-
-fn package(written: &WithSpan<String>, cx: &Context<'_>) -> Option<Package> {
-    let Some(address) = written.value.strip_prefix("https://") else {
-        let path = FileOrigin::Own
-            .resolve(cx.source.folder(), &written.value)
-            .ok()?;
-        if !path.exists() {
-            let message = format!(
-                "the extension `{}` is not installed: the file does not exist",
-                path.display()
-            );
-            cx.report(written.span, Problem::warning(Code::File, message));
-        }
-        return Some(Package::Local(path));
-    };
-    match address.rsplit_once('@') {
-        Some((repository, version))
-            if address.starts_with("github.com/") && !version.is_empty() =>
-        {
-            Some(Package::Release {
-                repository: format!("https://{repository}"),
-                version: version.to_owned(),
-            })
-        }
-        _ => {
-            let message = format!("invalid extension package `{}`", written.value);
-            let problem = Problem::error(Code::Value, message);
-            cx.report(
-                written.span,
-                problem.hint("write a local path, or `https://github.com/OWNER/REPO@vX`"),
-            );
-            None
-        }
     }
 }
 
@@ -347,7 +340,8 @@ fn known_failures(
     agents: &[Agent],
     cx: &Context<'_>,
 ) -> Vec<PlannedKnownFailure> {
-    let is_complete = tasks.shipped.is_empty() && tasks.unfetched.is_empty();
+    let is_complete =
+        tasks.shipped.is_empty() && tasks.sources.iter().all(|source| source.root().is_some());
     let mut all = Vec::new();
     for entry in config.known_failures.iter().flat_map(|list| &**list) {
         let Some(known) = entry.resolve() else {

@@ -18,6 +18,7 @@ use super::eval_file::{AssertionsFileOrRows, EvalConfig, TaskSetFile};
 use super::files::FileOrigin;
 use super::load::{Loader, Namer};
 use super::resolve_assertions::{self, ServerScope, contradictions};
+use super::resolve_sources;
 use super::resolve_task::{self, ResolvedTask, TaskScope};
 use super::server::Servers;
 use super::task_file::TaskFile;
@@ -40,7 +41,7 @@ pub(super) struct Scope {
 pub(super) struct ResolvedTaskSets {
     pub(super) cases: Vec<Case>,
     pub(super) shipped: Vec<ShippedEvalSet>,
-    pub(super) unfetched: Vec<TaskSource>,
+    pub(super) sources: Vec<TaskSource>,
 }
 
 /// Loads the cases of all task sets.
@@ -61,13 +62,14 @@ pub(super) fn load(
         index: HashMap::new(),
         selections: Vec::new(),
         shipped: Vec::new(),
-        unfetched: Vec::new(),
+        sources: resolve_sources::load(loader, config, cx),
+        absent: BTreeSet::new(),
     };
     let cases = tasks.load();
     ResolvedTaskSets {
         cases,
         shipped: tasks.shipped,
-        unfetched: tasks.unfetched,
+        sources: tasks.sources,
     }
 }
 
@@ -102,7 +104,9 @@ struct Tasks<'a> {
     /// The cases of selection files.
     selections: Vec<Case>,
     shipped: Vec<ShippedEvalSet>,
-    unfetched: Vec<TaskSource>,
+    sources: Vec<TaskSource>,
+    /// The sources that were reported as absent.
+    absent: BTreeSet<String>,
 }
 
 impl<'a> Tasks<'a> {

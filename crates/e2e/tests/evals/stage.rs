@@ -230,7 +230,7 @@ impl Stage {
             cases,
             task_sets: Vec::new(),
             shipped: Vec::new(),
-            unfetched: Vec::new(),
+            sources: Vec::new(),
         };
         RunContext {
             suite,
@@ -241,7 +241,6 @@ impl Stage {
             pass: Vec::new(),
             withheld: Vec::new(),
             guard: proctor_e2e::proctor(),
-            cache: None,
             timeouts: Timeouts::default(),
             redactor: self.redactor.clone(),
             keep: KeepOption::None,
@@ -250,6 +249,7 @@ impl Stage {
             eras: BTreeMap::new(),
             shared: BTreeMap::new(),
             cassette: None,
+            checkouts: Vec::new(),
         }
     }
 

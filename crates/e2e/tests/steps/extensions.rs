@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proctor_core::event::{Blame, Phase};
 use proctor_core::suite::step::Action;
-use proctor_core::suite::{Extension, Package};
+use proctor_core::suite::{Extension, Package, ReleasePackage};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -28,10 +28,9 @@ fn stage(config: &Value) -> Stage {
     };
     let release = Extension {
         alias: "released".to_owned(),
-        package: Package::Release {
-            repository: "https://github.com/acme/steps".to_owned(),
-            version: "v1".to_owned(),
-        },
+        package: Package::Release(
+            ReleasePackage::parse("https://github.com/acme/steps@v1").unwrap(),
+        ),
         ..extension.clone()
     };
     let extensions = vec![extension, missing, release];
@@ -121,7 +120,11 @@ async fn what_fails_and_what_goes_wrong_are_two_things() {
     let gone = stage.verify(ask("gone", "echo", &json!({}))).await;
     cannot_tell(&gone, suite, "does not exist");
     let released = stage.verify(ask("released", "echo", &json!({}))).await;
-    cannot_tell(&released, suite, "https://github.com/acme/steps@v1");
+    cannot_tell(
+        &released,
+        suite,
+        "the extension `released` is not in the cache: run `proctor extensions fetch`",
+    );
     let unknown = stage.verify(ask("nobody", "echo", &json!({}))).await;
     cannot_tell(&unknown, suite, "unknown extension `nobody`");
     stage.close().await;

@@ -80,7 +80,6 @@ impl Stage {
             redactor: Redactor::default(),
             servers,
             extensions,
-            cache: None,
             folder: folder.path().join("task"),
             prompt: Template::literal("count the notes"),
         });

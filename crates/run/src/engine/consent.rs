@@ -3,7 +3,7 @@
 //! Its main function is [`obtain`]. Consent comes only from the user, never from a server. It is
 //! bound to the server's command or URL, its tools and its evals, as they were shown.
 
-mod keep;
+pub(super) mod keep;
 
 use std::path::Path;
 

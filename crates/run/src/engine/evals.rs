@@ -149,7 +149,7 @@ pub(super) fn bare_suite(servers: &[Server]) -> Suite {
         cases: Vec::new(),
         task_sets: Vec::new(),
         shipped: Vec::new(),
-        unfetched: Vec::new(),
+        sources: Vec::new(),
     }
 }
 

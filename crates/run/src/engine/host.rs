@@ -50,6 +50,11 @@ pub trait Host: Send + Sync {
 
     /// Asks for consent to the calls that were shown.
     fn ask(&self, purpose: ConsentPurpose) -> HostFuture<'_>;
+
+    /// Asks for consent to what the last notice says. By default there is no user to ask.
+    fn confirm(&self, _question: &'static str) -> HostFuture<'_> {
+        Box::pin(std::future::ready(Ok(ConsentAnswer::Nobody)))
+    }
 }
 
 /// A host that ignores notices and gives no consent.

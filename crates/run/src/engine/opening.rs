@@ -1,7 +1,7 @@
 //! Creates the shared state of all trials from the suite, the flags and the environment, and
 //! reports what is missing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use proctor_core::event::PlannedOptions;
@@ -80,7 +80,6 @@ pub(super) fn context(
         pass: asked.pass_env.clone(),
         withheld,
         guard: engine.program.clone(),
-        cache: cache_folder(&env),
         timeouts: Timeouts::default(),
         redactor,
         keep: options.keep,
@@ -89,6 +88,7 @@ pub(super) fn context(
         tools: std::collections::BTreeMap::new(),
         shared: std::collections::BTreeMap::new(),
         cassette,
+        checkouts: Vec::new(),
         suite,
         environment: env,
     })
@@ -343,11 +343,4 @@ fn key_variables(suite: &Suite) -> Vec<String> {
     };
     let agents = suite.agents.iter().filter_map(of_agent);
     agents.chain(of_judge).collect()
-}
-
-/// The user's cache folder.
-fn cache_folder(env: &Environment) -> Option<PathBuf> {
-    let set = |name: &str| env.get(name).filter(|value| !value.is_empty());
-    let own = set("XDG_CACHE_HOME").map(PathBuf::from);
-    own.or_else(|| Some(Path::new(set("HOME")?).join(".cache")))
 }

@@ -44,6 +44,8 @@ pub struct CheckOptions {
     pub plan: Option<PlanOptions>,
     /// Checkouts of the suite's sources, by name.
     pub source_roots: BTreeMap<String, PathBuf>,
+    /// Whether to fetch nothing, and to leave `proctor.lock` as it is.
+    pub locked: bool,
     /// An MCP config in place of the suite's own.
     pub mcp_config: Option<PathBuf>,
     /// Agents in place of the suite's own: `builtin.NAME[=MODEL]`, or paths of agent files.
@@ -76,6 +78,7 @@ impl CheckOptions {
             source,
             plan: None,
             source_roots: BTreeMap::new(),
+            locked: false,
             mcp_config: None,
             agents: Vec::new(),
             model_tap: false,
@@ -111,7 +114,7 @@ pub struct EvalsOptions {
     pub run: RunOptions,
 }
 
-/// How consent to run shipped evals is given.
+/// How consent is given: to run shipped evals, and to use new sources and extensions.
 #[derive(Debug, Clone, Default)]
 pub struct ConsentTerms {
     /// Whether the user agreed beforehand with `--yes`.

@@ -1,12 +1,12 @@
 //! Prepares a run before anything starts: the suite, its plan, its models, and a report of what is
 //! missing.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proctor_core::estimate::Estimate;
 use proctor_core::event::{PlannedOptions, PlannedWarning, RunPlanned};
-use proctor_core::hint::listed;
 use proctor_core::problem::{Code, Problems};
 use proctor_core::provider::Provider;
 use proctor_core::suite::agent::{AgentKind, ModelRef};
@@ -23,7 +23,8 @@ use super::opening::context;
 use super::options::{CheckOptions, GateOptions, RunOptions, RunSource};
 use super::planning::{SuiteLocation, plan, plan_again};
 use super::rerun::{self, EarlierRun};
-use super::{Engine, gates, shipped};
+use super::sources::{self, FetchTerms};
+use super::{Engine, extensions, gates, shipped};
 use crate::context::RunContext;
 use crate::runner::TrialSpec;
 
@@ -61,6 +62,8 @@ pub(super) struct LoadedSuite {
     replayed: Option<RunPlanned>,
     /// The agents of the eval file, which the command line may have replaced.
     own_agents: Vec<String>,
+    /// Held until the run ends.
+    checkouts: Vec<File>,
 }
 
 impl LoadedSuite {
@@ -77,12 +80,12 @@ pub(super) async fn prepare(
     options: &CheckOptions,
     host: &dyn Host,
 ) -> Result<PreparedRun, EngineError> {
-    let loaded = load_run(engine, options, host)?;
+    let loaded = load_run(engine, options, host).await?;
     plan_loaded(engine, options, loaded, host).await
 }
 
-/// Loads the suite of a run, with its agents and gates. Starts nothing.
-pub(super) fn load_run(
+/// Loads the suite of a run, with its agents and gates. Starts only git, for sources that are not in the cache.
+pub(super) async fn load_run(
     engine: &Engine,
     options: &CheckOptions,
     host: &dyn Host,
@@ -115,8 +118,9 @@ pub(super) fn load_run(
         None => requested_options(options, replayed.as_ref().map(|planned| &planned.asked))?,
     };
     let mcp_config = mcp_config(options, earlier.as_ref().or(replayed.as_ref()));
-    let (mut suite, warnings) =
-        load_suite(engine, options, &file, mcp_config.as_deref(), &asked, host)?;
+    let reading = load_suite(engine, options, &file, mcp_config.as_deref(), &asked, host);
+    let (mut suite, warnings) = reading.await?;
+    let checkouts = sources::hold(&suite)?;
     if earlier.is_none() {
         asked.gates = gates::of_suite(&options.run.gates, &suite)?;
     }
@@ -133,6 +137,7 @@ pub(super) fn load_run(
         earlier,
         replayed,
         own_agents,
+        checkouts,
     })
 }
 
@@ -153,6 +158,7 @@ pub(super) async fn plan_loaded(
         earlier,
         replayed,
         own_agents,
+        checkouts,
     } = loaded;
     let not_run = shipped::fill(engine, options, &mut suite, host).await?;
     refuse_external_agents(&suite)?;
@@ -181,6 +187,7 @@ pub(super) async fn plan_loaded(
     };
     gates::refuse_impossible(&planned)?;
     let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
+    context.checkouts = checkouts;
     let timeouts = &mut context.timeouts;
     timeouts.request = options.call_timeout;
     timeouts.total = timeouts.total.max(options.call_timeout);
@@ -276,7 +283,8 @@ fn mcp_config(options: &CheckOptions, earlier: Option<&RunPlanned>) -> Option<Pa
     options.mcp_config.clone().or_else(of_run)
 }
 
-fn load_suite(
+/// Loads the suite. Fetches the sources and extensions that are not here, and loads it again.
+async fn load_suite(
     engine: &Engine,
     options: &CheckOptions,
     file: &Path,
@@ -291,13 +299,33 @@ fn load_suite(
         mcp_config,
         judge_given: asked.judge.is_some(),
     };
-    let mut problems = Problems::default();
-    let loaded = load(file, &inputs, &mut problems);
-    problems.promote(Code::UnsetVariable);
-    // Such a task ends as errored, and the others run.
-    problems.demote(Code::UnmetRequirement);
-    if asked.strict {
-        problems.promote(Code::UnknownKey);
+    let read = || {
+        let mut problems = Problems::default();
+        let loaded = load(file, &inputs, &mut problems);
+        problems.promote(Code::UnsetVariable);
+        // Such a task ends as errored, and the others run.
+        problems.demote(Code::UnmetRequirement);
+        if asked.strict {
+            problems.promote(Code::UnknownKey);
+        }
+        (loaded, problems)
+    };
+    let (mut loaded, mut problems) = read();
+    let terms = FetchTerms {
+        locked: options.locked,
+        yes: options.consent.yes,
+    };
+    let is_sound = |problems: &Problems| !problems.has_errors();
+    if let Some(suite) = loaded.as_ref().filter(|_| is_sound(&problems))
+        && sources::provide(engine, suite, terms, host).await?
+    {
+        (loaded, problems) = read();
+    }
+    // Which extensions the cases need is known only now.
+    if let Some(suite) = loaded.as_ref().filter(|_| is_sound(&problems))
+        && extensions::provide(engine, suite, terms, host).await?
+    {
+        (loaded, problems) = read();
     }
     host.notice(HostNotice::Problems(&problems));
     match loaded {
@@ -371,12 +399,7 @@ pub(super) fn stand_in(
 
 /// Refuses features that this version does not support, before anything starts.
 fn refuse_unsupported_features(suite: &Suite) -> Result<(), EngineError> {
-    if !suite.unfetched.is_empty() {
-        let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
-        return Err(EngineError::usage(format!(
-            "the suite needs a checkout of {names}: set it with `--source NAME=DIR`"
-        )));
-    }
+    sources::refuse_absent(suite)?;
     let shares = suite.isolation == Isolation::Run;
     let on_stdio = |server: &Server| matches!(server.transport, Transport::Stdio { .. });
     if let (true, Some(agent), Some(server)) = (

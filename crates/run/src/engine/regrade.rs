@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use proctor_core::event::{NotRunOutcome, PlannedOptions, RunKind, RunPlanned};
 use proctor_core::gate::Gate;
 use proctor_core::grades::{self, GRADES_VERSION, GradesEnd, GradesHeader, GradesWriter};
-use proctor_core::hint::listed;
 use proctor_core::problem::Problems;
 use proctor_core::record::{RunReader, trial_stem};
 use proctor_core::redact::Redactor;
@@ -29,6 +28,7 @@ use super::error::EngineError;
 use super::folder::plan_of;
 use super::host::{Host, HostNotice};
 use super::prepare::stand_in;
+use super::sources;
 
 /// What to grade again, and with what.
 #[derive(Debug, Clone)]
@@ -270,11 +270,6 @@ fn load_suite(
             });
         }
     };
-    if !suite.unfetched.is_empty() {
-        let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
-        return Err(EngineError::usage(format!(
-            "the suite needs a checkout of {names}: set it with `--source NAME=DIR`"
-        )));
-    }
+    sources::refuse_absent(&suite)?;
     Ok(suite)
 }

@@ -64,7 +64,7 @@ pub(super) async fn prepare(
     let mut loaded: Vec<(CheckOptions, LoadedSuite)> = Vec::new();
     let mut errors = Vec::new();
     for options in options {
-        match load_with_base(engine, options, host) {
+        match load_with_base(engine, options, host).await {
             Ok(pair) => loaded.push(pair),
             Err(error) => errors.push(error),
         }
@@ -133,14 +133,14 @@ fn is_selective(options: &CheckOptions) -> bool {
 }
 
 /// Loads a suite. The base of `--no-regression` is a folder with a run of each suite.
-fn load_with_base(
+async fn load_with_base(
     engine: &Engine,
     options: &CheckOptions,
     host: &dyn Host,
 ) -> Result<(CheckOptions, LoadedSuite), EngineError> {
     let mut options = options.clone();
     let bases = options.run.gates.no_regression.take();
-    let mut loaded = load_run(engine, &options, host)?;
+    let mut loaded = load_run(engine, &options, host).await?;
     if let Some(bases) = bases {
         let base = gates::base_of_suite(&bases, &loaded.suite.name)?;
         options.run.gates.no_regression = Some(base);

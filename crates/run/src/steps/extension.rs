@@ -75,16 +75,8 @@ struct OperationResult {
 enum ExtensionError {
     #[error("unknown extension `{0}`")]
     Unknown(String),
-    #[error(
-        "the extension `{alias}` is not installed, and Proctor downloads nothing: copy the program \
-         of {repository}@{version} to `{}`", .path.display()
-    )]
-    NotFetched {
-        alias: String,
-        repository: String,
-        version: String,
-        path: PathBuf,
-    },
+    #[error("the extension `{alias}` is not in the cache: run `proctor extensions fetch`")]
+    NotFetched { alias: String },
     #[error("the extension `{alias}` failed to start: {reason}")]
     StartFailed { alias: String, reason: String },
     #[error("the extension `{alias}` has no operation `{operation}`{hint}")]
@@ -192,8 +184,7 @@ impl Steps {
         // The file exists from the first verify step on.
         let path = transcript.map_err(|error| ActionOutcome::unknown(&error, Blame::Infra))?;
         env.insert(TRANSCRIPT.to_owned(), path.display().to_string());
-        let program =
-            program(extension, self.options.cache.as_deref()).map_err(|error| suite(&error))?;
+        let program = program(extension).map_err(|error| suite(&error))?;
         let spawn = Spawn {
             program: program.into(),
             args: Vec::new(),
@@ -214,31 +205,15 @@ fn suite(error: &ExtensionError) -> ActionOutcome {
     ActionOutcome::unknown(&error, Blame::Suite)
 }
 
-/// The path of an extension's program. Released extensions are looked up, never downloaded.
-fn program(extension: &Extension, cache: Option<&Path>) -> Result<PathBuf, ExtensionError> {
-    let (repository, version) = match &extension.package {
-        Package::Local(path) => return Ok(std::path::absolute(path).unwrap_or(path.clone())),
-        Package::Release {
-            repository,
-            version,
-        } => (repository, version),
-    };
-    let place = repository
-        .trim_start_matches("https://")
-        .trim_end_matches('/');
-    let name = place.rsplit('/').next().unwrap_or(place);
-    let cache = cache.unwrap_or(Path::new("~/.cache"));
-    let folder = cache.join("proctor/extensions").join(place).join(version);
-    let path = folder.join(name);
-    if path.is_file() {
-        return Ok(path);
-    }
-    Err(ExtensionError::NotFetched {
+/// The path of an extension's program. Released programs were fetched before the run, or are absent.
+fn program(extension: &Extension) -> Result<PathBuf, ExtensionError> {
+    let absent = || ExtensionError::NotFetched {
         alias: extension.alias.clone(),
-        repository: repository.clone(),
-        version: version.clone(),
-        path,
-    })
+    };
+    match &extension.package {
+        Package::Local(path) => Ok(std::path::absolute(path).unwrap_or(path.clone())),
+        Package::Release(package) => package.program().map(Path::to_owned).ok_or_else(absent),
+    }
 }
 
 impl RunningExtension {
@@ -363,6 +338,3 @@ impl OperationResult {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

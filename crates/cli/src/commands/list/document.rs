@@ -27,7 +27,7 @@ pub(super) fn render(suite: &Suite, plan: &Plan<'_>, problems: &Problems) -> Val
             "server": shipped.server,
             "level": shipped.level,
         })).collect::<Vec<_>>(),
-        "unfetched": suite.unfetched.iter().map(|source| json!({
+        "unfetched": suite.unfetched().map(|source| json!({
             "source": source.name,
             "repo": source.repo,
             "ref": source.reference,

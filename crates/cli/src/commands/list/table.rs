@@ -67,10 +67,10 @@ fn write_heading(suite: &Suite, out: &mut String) -> std::fmt::Result {
         let server = printable(&shipped.server);
         writeln!(out, "  {:8} evals of {server}, {level}", "ships")?;
     }
-    for source in &suite.unfetched {
+    for source in suite.unfetched() {
         let name = printable(&source.name);
         let repo = printable(&source.repo);
-        writeln!(out, "  {:8} {name} ({repo}), no checkout", "source")?;
+        writeln!(out, "  {:8} {name} ({repo}), not fetched", "source")?;
     }
     Ok(())
 }

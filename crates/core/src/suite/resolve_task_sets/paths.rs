@@ -40,7 +40,9 @@ impl Tasks<'_> {
             Ok(paths) if paths.is_empty() => {
                 let message = format!("the glob `{}` matches no file", written.value);
                 let problem = Problem::error(Code::Vacuous, message);
-                let hint = origin.missing_folder(folder, &written.value);
+                let inside = folder.join(&written.value);
+                let hint = files::submodule_hint(&inside)
+                    .or_else(|| origin.missing_folder(folder, &written.value));
                 self.cx.report(written.span, problem.maybe_hint(hint));
             }
             Ok(paths) => {

@@ -29,7 +29,7 @@ pub(super) fn read(path: &Path, host: &dyn Host) -> Result<Consents, EngineError
 }
 
 /// Writes the file atomically.
-pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+pub(in crate::engine) fn write(path: &Path, text: &str) -> io::Result<()> {
     // A symbolic link stays; its target is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let mut name = path.file_name().unwrap_or_default().to_owned();
