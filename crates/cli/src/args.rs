@@ -7,6 +7,7 @@ mod compare;
 mod evals;
 mod gates;
 mod judge;
+mod login;
 mod model;
 mod record;
 mod result;
@@ -35,6 +36,7 @@ pub(crate) use self::evals::{
 };
 pub(crate) use self::gates::GateArgs;
 pub(crate) use self::judge::{CalibrateArgs, JudgeCommand};
+pub(crate) use self::login::{LoginArgs, LogoutArgs};
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
@@ -86,6 +88,8 @@ pub(crate) enum Command {
     Lint(LintArgs),
     Call(CallArgs),
     Record(RecordArgs),
+    Login(LoginArgs),
+    Logout(LogoutArgs),
     Agents(AgentsArgs),
     #[command(subcommand)]
     Result(ResultCommand),

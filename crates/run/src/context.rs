@@ -15,6 +15,7 @@ use proctor_core::suite::Suite;
 use crate::external::ExternalAgent;
 use proctor_models::{Meter, Model, ModelClient, Replay, RetryWait};
 use proctor_wire::answers::ServerRequestReplies;
+use proctor_wire::auth::Credentials;
 use proctor_wire::client::{Client, ConnectOptions, Era, Timeouts};
 use proctor_wire::recorder::Recorder;
 
@@ -69,6 +70,8 @@ pub struct RunContext {
     /// The timeouts for servers.
     pub timeouts: Timeouts,
     pub redactor: Redactor,
+    /// The tokens for servers.
+    pub credentials: Credentials,
     /// Whether a tolerable protocol problem of a server fails the trial.
     pub strict: bool,
     /// The known eras of servers, by name.
@@ -105,6 +108,7 @@ impl RunContext {
             guard: self.guard.clone(),
             timeouts: self.timeouts,
             answers: ServerRequestReplies::default(),
+            credentials: self.credentials.clone(),
             era: None,
         }
     }

@@ -382,7 +382,9 @@ enum WorkOutcome {
 /// The blame if a server can't be reached, which is `infra` if Proctor ran out of resources.
 fn blame(error: &ConnectError) -> Blame {
     match error {
-        ConnectError::Spawn(SpawnError::Guard { .. }) => Blame::Infra,
+        ConnectError::Spawn(SpawnError::Guard { .. }) | ConnectError::Unauthorized { .. } => {
+            Blame::Infra
+        }
         ConnectError::Spawn(SpawnError::NoFolder(_) | SpawnError::Program(_))
         | ConnectError::Address(_)
         | ConnectError::StartFailed { .. } => Blame::Server,

@@ -10,6 +10,7 @@ mod bridge;
 pub mod door;
 mod edit_stage;
 mod framer;
+mod peeked_body;
 mod refusals;
 mod relay;
 mod reverse;
@@ -26,9 +27,10 @@ use std::sync::Arc;
 use proctor_core::event::Actor;
 use proctor_core::suite::Environment;
 
+use crate::auth::{Credentials, ProgramOptions};
 use crate::edit::Editor;
+use crate::http_client::AddressError;
 use crate::recorder::Recorder;
-use crate::transport::http::AddressError;
 
 pub use self::bridge::Bridge;
 pub use self::door::Admission;
@@ -53,8 +55,21 @@ pub struct ProxyOptions {
     pub pass: Vec<String>,
     /// The path of the `proctor` binary, which runs the guard.
     pub guard: PathBuf,
+    /// The tokens for servers.
+    pub credentials: Credentials,
     /// Edits messages on the server's side of the record.
     pub editor: Option<Arc<dyn Editor>>,
+}
+
+impl ProxyOptions {
+    /// What a program gets that prints a token.
+    fn program(&self) -> ProgramOptions<'_> {
+        ProgramOptions {
+            inherited: &self.inherited,
+            pass: &self.pass,
+            guard: &self.guard,
+        }
+    }
 }
 
 /// Why a proxy could not start.

@@ -206,7 +206,7 @@ mod tests {
         let web = Web::start(0, hello).await.unwrap();
         let url = format!("http://{}/", web.address());
         assert!(web.address().ip().is_loopback());
-        let client = crate::transport::http::client().unwrap();
+        let client = crate::http_client::client().unwrap();
         let text = client.get(&url).send().await.unwrap().text().await.unwrap();
         assert_eq!(text, "hello");
         drop(web);
@@ -229,7 +229,7 @@ mod tests {
         assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
         assert!(text.ends_with("too many connections; close some and try again\n"));
         drop(first);
-        let client = crate::transport::http::client().unwrap();
+        let client = crate::http_client::client().unwrap();
         let url = format!("http://{}/", web.address());
         // The server notices the end of the first connection in its own time.
         while !client
@@ -263,7 +263,7 @@ mod tests {
             .unwrap();
         slow.readable().await.unwrap();
         // The only place becomes free although the client neither reads nor leaves.
-        let client = crate::transport::http::client().unwrap();
+        let client = crate::http_client::client().unwrap();
         let url = format!("http://{}/", web.address());
         while !client
             .get(&url)
@@ -280,7 +280,7 @@ mod tests {
         let web = Web::start(0, async |_| Err(ConnectionAbort("gone".to_owned())))
             .await
             .unwrap();
-        let client = crate::transport::http::client().unwrap();
+        let client = crate::http_client::client().unwrap();
         let got = client
             .get(format!("http://{}/", web.address()))
             .send()

@@ -10,6 +10,7 @@ use proctor_core::event::{Actor, Outcome, TrialEnded};
 use proctor_core::hint::listed;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
+use proctor_core::suite::auth::Auth;
 use proctor_core::suite::server::{AllowedTools, Transport, command_line};
 use proctor_core::suite::{Inputs, LoadedFile, Server, load_any};
 use proctor_run::engine::recording::SessionRecording;
@@ -235,8 +236,9 @@ fn find_server(args: &ServerArgs) -> anyhow::Result<Server> {
     Ok(found)
 }
 
-/// A server with a URL.
+/// A server with a URL. It gets the token of a stored login, unless the headers have one.
 pub(super) fn at_url(url: &str, headers: &[(String, String)]) -> Server {
+    let has_token = (headers.iter()).any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     Server {
         name: "server".to_owned(),
         transport: Transport::Http {
@@ -244,6 +246,7 @@ pub(super) fn at_url(url: &str, headers: &[(String, String)]) -> Server {
             headers: headers.iter().cloned().collect(),
         },
         allowed: AllowedTools::All,
+        auth: (!has_token).then_some(Auth::Login { is_required: false }),
         written: url.to_owned(),
     }
 }
@@ -262,6 +265,7 @@ pub(super) fn of_command(words: &[String]) -> anyhow::Result<Option<Server>> {
             folder: std::env::current_dir().context("can't determine the working directory")?,
         },
         allowed: AllowedTools::All,
+        auth: None,
         written: command_line(words.iter().map(String::as_str)),
     }))
 }

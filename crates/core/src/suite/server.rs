@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::auth::{self, Auth};
 use super::mcp_file::{McpFile, ServerFile, TransportWord};
 use super::template::{Reference, Template};
 use super::variables::{Environment, expand};
@@ -22,6 +23,9 @@ pub struct Server {
     pub transport: Transport,
     /// The tools that an agent may use without permission.
     pub allowed: AllowedTools,
+    /// Where the token comes from that Proctor sends to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Auth>,
     /// The command or URL as the file has it, without values from the environment.
     #[serde(skip)]
     pub written: String,
@@ -93,6 +97,7 @@ fn resolve_server(
     env: &Environment,
     cx: &Context<'_>,
 ) -> Option<Server> {
+    auth::refuse_conflicts(&file.auth, file.url.is_some(), &file.headers.0, cx);
     let transport = match (&file.command, &file.url) {
         (Some(command), None) => {
             refuse_other_transport(file, &[TransportWord::Stdio], "command", cx);
@@ -142,14 +147,15 @@ fn resolve_server(
     };
     Some(Server {
         name: name.value.clone(),
-        transport,
         allowed: allowed_tools(file),
+        auth: auth::resolve(&file.auth, &transport, env, cx),
+        transport,
         written: written(file),
     })
 }
 
 /// The working folder of a server: an empty path means Proctor's own working folder.
-fn working_folder(folder: &Path) -> PathBuf {
+pub(super) fn working_folder(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() {
         PathBuf::from(".")
     } else {
@@ -235,7 +241,7 @@ fn is_http(url: &str) -> bool {
     })
 }
 
-fn expand_table(
+pub(super) fn expand_table(
     table: &Table<WithSpan<LooseText>>,
     env: &Environment,
     cx: &Context<'_>,
@@ -249,7 +255,7 @@ fn expand_table(
         .collect()
 }
 
-fn expand_at(
+pub(super) fn expand_at(
     text: &str,
     span: crate::problem::Span,
     env: &Environment,
@@ -338,6 +344,7 @@ pub fn from_environment(
         name: get("MCP_SERVER_NAME").unwrap_or("default").to_owned(),
         transport,
         allowed,
+        auth: None,
         written: "from the environment".to_owned(),
     })
 }

@@ -79,7 +79,11 @@ impl Steps {
                     client.close().await;
                 }
                 let reason = format!("calling `{}` failed: {error}", call.tool);
-                ActionOutcome::unknown(&reason, Blame::Server)
+                let blame = match error {
+                    CallError::Unauthorized(_) => Blame::Infra,
+                    _ => Blame::Server,
+                };
+                ActionOutcome::unknown(&reason, blame)
             }
         }
     }
@@ -196,6 +200,7 @@ fn not_connected(error: &ConnectError) -> ActionOutcome {
             ActionOutcome::unknown(&error, Blame::Suite)
         }
         ConnectError::StartFailed { .. } => ActionOutcome::unknown(&error, Blame::Server),
+        ConnectError::Unauthorized { .. } => ActionOutcome::unknown(&error, Blame::Infra),
     }
 }
 

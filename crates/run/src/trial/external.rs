@@ -216,6 +216,7 @@ impl Trial {
             inherited: context.environment.clone(),
             pass: context.pass.clone(),
             guard: context.guard.clone(),
+            credentials: context.credentials.clone(),
             editor: None,
         };
         let Some(adapter) = external.adapter() else {

@@ -14,8 +14,9 @@ use tokio::time::Instant;
 use self::line::{HandshakeError, UnprobedConnection};
 use super::{Client, Era, Timeouts};
 use crate::answers::ServerRequestReplies;
+use crate::auth::{Credentials, ProgramOptions};
+use crate::http_client::AddressError;
 use crate::recorder::Recorder;
-use crate::transport::http::AddressError;
 use proctor_contain::process::SpawnError;
 
 /// The options of a connection, besides the server.
@@ -31,8 +32,21 @@ pub struct ConnectOptions {
     pub guard: PathBuf,
     pub timeouts: Timeouts,
     pub answers: ServerRequestReplies,
+    /// The tokens for servers.
+    pub credentials: Credentials,
     /// The era, if it is known.
     pub era: Option<Era>,
+}
+
+impl ConnectOptions {
+    /// What a program gets that prints a token.
+    fn program(&self) -> ProgramOptions<'_> {
+        ProgramOptions {
+            inherited: &self.inherited,
+            pass: &self.pass,
+            guard: &self.guard,
+        }
+    }
 }
 
 /// Why a connection failed.
@@ -44,6 +58,9 @@ pub enum ConnectError {
     /// The URL or a header is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// There is no token that the server accepts.
+    #[error("the server `{server}` can't be used: {reason}")]
+    Unauthorized { server: String, reason: String },
     /// The server failed to start, or did not complete the handshake.
     #[error("the server `{server}` failed to start: {reason}{}", super::stderr_part(.stderr))]
     StartFailed {
@@ -58,7 +75,7 @@ impl ConnectError {
     /// Returns the message with the name of the server.
     pub fn naming(&self, server: &str) -> String {
         match self {
-            Self::StartFailed { .. } => self.to_string(),
+            Self::StartFailed { .. } | Self::Unauthorized { .. } => self.to_string(),
             Self::Spawn(_) | Self::Address(_) => format!("the server `{server}`: {self}"),
         }
     }
@@ -76,6 +93,9 @@ impl Client {
         let Transport::Http { url, headers } = &server.transport else {
             return Err(refused);
         };
+        if matches!(refused, ConnectError::Unauthorized { .. }) {
+            return Err(refused);
+        }
         let older = Server {
             transport: Transport::Sse {
                 url: url.clone(),
@@ -120,6 +140,11 @@ impl Client {
             let left = deadline.saturating_duration_since(Instant::now());
             match line.introduce(*era, left.min(*patience)).await {
                 Ok(identity) => return Ok(line.into_client(identity, options.timeouts)),
+                Err(HandshakeError::Unauthorized(reason)) => {
+                    line.close().await;
+                    let server = server.name.clone();
+                    return Err(ConnectError::Unauthorized { server, reason });
+                }
                 Err(error) => {
                     was_slow |= at == 0 && matches!(error, HandshakeError::TimedOut);
                     // The first refusal that lists versions says more than the later ones.

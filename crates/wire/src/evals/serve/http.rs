@@ -7,6 +7,7 @@ use proctor_core::event::Actor;
 use proctor_core::suite::{Environment, Server};
 
 use super::EvalsResponder;
+use crate::auth::Credentials;
 use crate::proxy::{Admission, ProxyError, ProxyOptions, ReverseProxy};
 use crate::recorder::Recorder;
 
@@ -25,6 +26,8 @@ pub async fn http(
         inherited: Environment::default(),
         pass: Vec::new(),
         guard: PathBuf::new(),
+        // The clients of this server have their own.
+        credentials: Credentials::default(),
         editor: Some(responder.clone()),
     };
     ReverseProxy::start(server, &options, port, admission).await

@@ -15,6 +15,7 @@ fn server(allowed: AllowedTools) -> Server {
             folder: PathBuf::new(),
         },
         allowed,
+        auth: None,
         written: "ev".to_owned(),
     }
 }
