@@ -40,7 +40,7 @@ use crate::stop::{self, RunStop};
 use crate::together::together;
 use proctor_contain::process::SpawnError;
 use proctor_models::{AskError, LoopLimits, Model, ModelClient, ModelError, Replay, RetryWait};
-use proctor_wire::client::{Client, ConnectError, ConnectOptions};
+use proctor_wire::client::{CallError, Client, ConnectError, ConnectOptions, ListError};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
 
@@ -210,7 +210,15 @@ impl Trial {
         let opened = Toolbox::open(connected, true).await;
         opened.map_err(|(server, error)| {
             let reason = format!("the server `{server}`: {error}");
-            (Blame::Server, reason)
+            if let ListError::Call {
+                source: CallError::Unauthorized(_),
+                ..
+            } = error
+            {
+                (Blame::Infra, reason)
+            } else {
+                (Blame::Server, reason)
+            }
         })
     }
 

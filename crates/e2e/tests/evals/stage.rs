@@ -143,6 +143,7 @@ impl Stage {
             name: name.to_owned(),
             transport,
             allowed: AllowedTools::All,
+            auth: None,
             written: name.to_owned(),
         });
     }
@@ -241,6 +242,7 @@ impl Stage {
             cache: None,
             timeouts: Timeouts::default(),
             redactor: self.redactor.clone(),
+            credentials: proctor_wire::auth::Credentials::default(),
             strict: false,
             tools: BTreeMap::new(),
             eras: BTreeMap::new(),

@@ -72,6 +72,7 @@ impl HostedServer {
             inherited: std::env::vars().collect(),
             pass: Vec::new(),
             guard: proctor(),
+            credentials: proctor_wire::auth::Credentials::default(),
             editor,
         };
         let server = described(server, folder);
@@ -186,6 +187,7 @@ fn described(server: &Door, folder: &Path) -> Server {
         name: "server".to_owned(),
         transport,
         allowed: AllowedTools::All,
+        auth: None,
         written: "server".to_owned(),
     }
 }

@@ -49,6 +49,7 @@ pub fn command(program: &str, args: &[&str]) -> Server {
             folder: std::env::temp_dir(),
         },
         allowed: AllowedTools::All,
+        auth: None,
         written: "bridged".to_owned(),
     }
 }
@@ -60,6 +61,7 @@ pub fn options(recorder: Recorder) -> ProxyOptions {
         inherited: std::env::vars().collect(),
         pass: Vec::new(),
         guard: proctor_e2e::proctor(),
+        credentials: proctor_wire::auth::Credentials::default(),
         editor: None,
     }
 }

@@ -57,6 +57,7 @@ impl Stage {
             inherited: std::env::vars().collect(),
             pass: Vec::new(),
             guard: proctor_e2e::proctor(),
+            credentials: proctor_wire::auth::Credentials::default(),
             editor: None,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -236,6 +237,7 @@ fn server(command: &[&str], mark: &str, folder: &Path) -> Server {
             folder: folder.to_owned(),
         },
         allowed: AllowedTools::All,
+        auth: None,
         written: "fixture-server".to_owned(),
     }
 }

@@ -14,6 +14,7 @@ use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 use crate::canary::secret::Canary;
+use crate::selection::cache;
 
 pub(super) const SECRET: &str = "the-s3cret-of-the-suite";
 
@@ -80,7 +81,7 @@ impl OauthStage {
         let fixture = Fixture::http(&[]);
         let folder = tempfile::tempdir().unwrap();
         let modules = folder.path().join("node_modules");
-        std::os::unix::fs::symlink(cached("oauth/node_modules"), modules).unwrap();
+        std::os::unix::fs::symlink(cache().join("oauth/node_modules"), modules).unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR"));
         let script = folder.path().join("oauth.mjs");
         std::fs::copy(source.join("servers/oauth.mjs"), &script).unwrap();
@@ -117,7 +118,9 @@ impl OauthStage {
         let seen = self.control("GET", "");
         let texts = |name: &str| {
             let texts = seen[name].as_array().unwrap().iter();
-            texts.map(|text| text.as_str().unwrap().to_owned()).collect()
+            texts
+                .map(|text| text.as_str().unwrap().to_owned())
+                .collect()
         };
         Seen {
             tokens: texts("tokens"),
@@ -131,7 +134,8 @@ impl OauthStage {
         let host = self.control.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(host).unwrap();
         let length = body.len();
-        let head = format!("{method} / HTTP/1.0\r\nhost: {host}\r\ncontent-length: {length}\r\n\r\n");
+        let head =
+            format!("{method} / HTTP/1.0\r\nhost: {host}\r\ncontent-length: {length}\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(body.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -215,8 +219,20 @@ impl OauthStage {
     pub(super) fn check_hidden(&self, seen: &SessionOutcome) {
         let tokens = self.seen().tokens;
         assert!(!tokens.is_empty(), "there are tokens to look for");
+        let pack = seen.folder.path().join("run.tar.gz");
+        let mut export = Command::new(proctor_e2e::proctor());
+        let export = export.args(["result", "export"]).arg(&seen.record);
+        let export = export.arg("--pack").arg(&pack).output().unwrap();
+        assert!(export.status.success(), "the run can be packed");
+        let mut packed = Vec::new();
+        let pack = std::fs::File::open(pack).unwrap();
+        flate2::read::GzDecoder::new(pack)
+            .read_to_end(&mut packed)
+            .unwrap();
         for secret in tokens.iter().map(String::as_str).chain([SECRET]) {
-            Canary::of(secret.to_owned()).check(seen);
+            let canary = Canary::of(secret.to_owned());
+            canary.check(seen);
+            canary.look("a pack", &packed);
         }
     }
 }
@@ -256,23 +272,11 @@ pub(super) fn expect_error(seen: &SessionOutcome, says: &str) {
     let [end] = &ends[..] else {
         panic!("{ends:?}\n{}", seen.stderr);
     };
-    assert_eq!((end.outcome, end.blame), (Outcome::Errored, Some(Blame::Infra)), "{end:?}");
+    assert_eq!(
+        (end.outcome, end.blame),
+        (Outcome::Errored, Some(Blame::Infra)),
+        "{end:?}"
+    );
     let reason = end.reason.as_deref().unwrap_or_default();
     assert!(reason.contains(says), "{reason}");
-}
-
-fn cached(path: &str) -> PathBuf {
-    let variable = |name| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from)
-    };
-    let cache = variable("PROCTOR_TEST_CACHE").unwrap_or_else(|| {
-        let home = || variable("HOME").unwrap().join(".cache");
-        let caches = variable("XDG_CACHE_HOME").unwrap_or_else(home);
-        caches.join("proctor-tests")
-    });
-    let file = cache.join(path);
-    let shown = file.display();
-    assert!(file.exists(), "`{shown}` is missing; run `scripts/install-servers`");
-    file
 }

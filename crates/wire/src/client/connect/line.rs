@@ -63,6 +63,19 @@ impl UnprobedConnection {
             .open(&server.name, options.actor, kind, written);
         let peer = Arc::new(Peer::new(tap, options.answers.clone()));
         let tokens = options.credentials.source(server, options.program())?;
+        if let Some(tokens) = &tokens {
+            // A token that takes long must not look like a server that does.
+            let token = tokio::time::timeout_at(deadline, tokens.token()).await;
+            let reason = match token {
+                Ok(Ok(_)) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some("no token in time".to_owned()),
+            };
+            if let Some(reason) = reason {
+                let server = server.name.clone();
+                return Err(ConnectError::Unauthorized { server, reason });
+            }
+        }
         let mut process = None;
         let link = match &server.transport {
             Transport::Stdio {
