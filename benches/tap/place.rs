@@ -64,6 +64,7 @@ impl HostedRelay {
             inherited: std::env::vars().collect(),
             pass: Vec::new(),
             guard: proctor(),
+            credentials: proctor_wire::auth::Credentials::default(),
             editor: None,
             trial: None,
         };

@@ -8,6 +8,7 @@ mod evals;
 mod extensions;
 mod gates;
 mod judge;
+mod login;
 mod model;
 mod record;
 mod result;
@@ -38,6 +39,7 @@ pub(crate) use self::evals::{
 pub(crate) use self::extensions::{ExtensionsCommand, ExtensionsFetchArgs, ExtensionsListArgs};
 pub(crate) use self::gates::GateArgs;
 pub(crate) use self::judge::{CalibrateArgs, JudgeCommand};
+pub(crate) use self::login::{LoginArgs, LogoutArgs};
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{
@@ -90,6 +92,8 @@ pub(crate) enum Command {
     Lint(LintArgs),
     Call(CallArgs),
     Record(RecordArgs),
+    Login(LoginArgs),
+    Logout(LogoutArgs),
     Agents(AgentsArgs),
     #[command(subcommand)]
     Sources(SourcesCommand),

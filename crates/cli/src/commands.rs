@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod attended;
+mod browser;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -11,6 +12,7 @@ pub(crate) mod init;
 pub(crate) mod judge;
 pub(crate) mod lint;
 pub(crate) mod list;
+pub(crate) mod login;
 pub(crate) mod model;
 pub(crate) mod record;
 mod refused;

@@ -73,6 +73,8 @@ fn run() -> std::process::ExitCode {
         Command::Tools(args) => commands::tools::run(&args),
         Command::Lint(args) => commands::lint::run(&args),
         Command::Call(args) => commands::call::run(&args),
+        Command::Login(args) => commands::login::run(&args),
+        Command::Logout(args) => commands::login::logout(&args),
         // It exits with the code of the server.
         Command::Record(args) => match commands::record::run(&args) {
             Ok(code) => return code,

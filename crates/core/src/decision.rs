@@ -181,6 +181,13 @@ fn of_call(unanswered: &UnansweredCall) -> TrialFailure {
                 ),
             };
         }
+        NoAnswer::NoToken(why) => {
+            return TrialFailure {
+                outcome: Outcome::Errored,
+                blame,
+                reason: format!("`{target}` of the server `{server}` has no result: {why}"),
+            };
+        }
         NoAnswer::ClientLeft => format!(
             "the agent closed its connection to the server `{server}` before `{target}` was answered \
              ({waited})"
@@ -209,7 +216,7 @@ fn failed(server: &str, how: &str) -> String {
 /// The blame for a missing response, if that is proven.
 fn blame_of(cause: &NoAnswer) -> Option<Blame> {
     match cause {
-        NoAnswer::Status(401 | 403) => Some(Blame::Infra),
+        NoAnswer::Status(401 | 403) | NoAnswer::NoToken(_) => Some(Blame::Infra),
         NoAnswer::ServerEnded(_)
         | NoAnswer::ServerClosed
         | NoAnswer::Status(_)

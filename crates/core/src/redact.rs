@@ -42,7 +42,9 @@ pub const LONGEST: usize = 16 * 1024;
 #[derive(Debug, Clone)]
 pub struct Redactor {
     inner: Arc<RedactorState>,
-    learned: Arc<RwLock<LearnedSecrets>>,
+    learned: SharedSecrets,
+    /// Those that every redactor of the process knows.
+    obtained: SharedSecrets,
 }
 
 #[derive(Debug)]
@@ -52,11 +54,48 @@ struct RedactorState {
     shapes: Shapes,
 }
 
-/// Secrets that became known later.
-#[derive(Debug, Clone, Default)]
+/// Secrets that become known while Proctor runs, such as tokens. Cheap to clone; all clones share
+/// them.
+#[derive(Clone, Default)]
+pub struct SharedSecrets(Arc<RwLock<LearnedSecrets>>);
+
+#[derive(Clone, Default)]
 struct LearnedSecrets {
     secrets: Vec<(String, String)>,
     forms: Option<Arc<Forms>>,
+}
+
+impl SharedSecrets {
+    /// Adds secrets, which are replaced from now on.
+    pub fn learn(&self, secrets: impl IntoIterator<Item = (String, String)>) {
+        let mut secrets = worth_hiding(secrets);
+        let mut learned = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        secrets.retain(|secret| !learned.secrets.contains(secret));
+        if secrets.is_empty() {
+            return;
+        }
+        learned.secrets.append(&mut secrets);
+        learned.secrets.sort();
+        learned.forms = forms_of(&learned.secrets).map(Arc::new);
+    }
+
+    fn forms(&self) -> Option<Arc<Forms>> {
+        let learned = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        learned.forms.clone()
+    }
+
+    /// The same secrets, which later ones don't join.
+    fn copied(&self) -> Self {
+        let learned = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Self(Arc::new(RwLock::new(learned.clone())))
+    }
+}
+
+impl std::fmt::Debug for SharedSecrets {
+    /// Shows no secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SharedSecrets")
+    }
 }
 
 /// A range of a text, and its replacement.
@@ -83,7 +122,8 @@ impl Redactor {
                 forms: forms_of(&worth_hiding(secrets)),
                 shapes: Shapes::new(),
             }),
-            learned: Arc::default(),
+            learned: SharedSecrets::default(),
+            obtained: SharedSecrets::default(),
         }
     }
 
@@ -91,24 +131,28 @@ impl Redactor {
     /// secrets of a trial are its own.
     #[must_use]
     pub fn scoped(&self) -> Self {
-        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
         Self {
             inner: self.inner.clone(),
-            learned: Arc::new(RwLock::new(learned.clone())),
+            learned: self.learned.copied(),
+            obtained: self.obtained.clone(),
         }
+    }
+
+    /// Also replaces these secrets, and those that join them later.
+    #[must_use]
+    pub fn sharing(mut self, obtained: &SharedSecrets) -> Self {
+        self.obtained = obtained.clone();
+        self
     }
 
     /// Adds secrets, which are replaced from now on.
     pub fn learn(&self, secrets: impl IntoIterator<Item = (String, String)>) {
-        let mut secrets = worth_hiding(secrets);
-        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
-        secrets.retain(|secret| !learned.secrets.contains(secret));
-        if secrets.is_empty() {
-            return;
-        }
-        learned.secrets.append(&mut secrets);
-        learned.secrets.sort();
-        learned.forms = forms_of(&learned.secrets).map(Arc::new);
+        self.learned.learn(secrets);
+    }
+
+    /// Whether a value can be replaced without changing ordinary text.
+    pub fn can_hide(value: &str) -> bool {
+        is_worth_hiding(value) && value.len() <= LONGEST
     }
 
     /// Uses the values of variables whose names indicate a secret: `OPENAI_API_KEY`, `PGPASSWORD`.
@@ -191,9 +235,8 @@ impl Redactor {
     fn known(&self, part: &[u8], levels: &[Vec<u8>]) -> Vec<Replacement> {
         let forms = self.inner.forms.as_ref();
         let mut found = forms.map_or_else(Vec::new, |forms| forms.find(part, levels));
-        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
-        let learned = learned.forms.clone();
-        if let Some(forms) = learned {
+        let later = [&self.learned, &self.obtained];
+        for forms in later.into_iter().filter_map(SharedSecrets::forms) {
             found.extend(forms.find(part, levels));
             found = search::merged(found);
         }

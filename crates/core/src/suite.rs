@@ -23,6 +23,8 @@ pub mod agent;
 pub mod agent_environment;
 pub mod agent_file;
 pub mod assertion_file;
+pub mod auth;
+pub mod auth_file;
 pub mod checkout;
 mod digest;
 pub mod eval_file;

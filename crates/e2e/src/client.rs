@@ -6,6 +6,7 @@ use proctor_core::event::Actor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_wire::answers::ServerRequestReplies;
+use proctor_wire::auth::Credentials;
 use proctor_wire::client::{ConnectOptions, Era, Timeouts};
 use proctor_wire::recorder::Recorder;
 
@@ -34,6 +35,7 @@ fn server(transport: Transport) -> Server {
         name: "fixture".to_owned(),
         transport,
         allowed: AllowedTools::All,
+        auth: None,
         written: "fixture-server".to_owned(),
     }
 }
@@ -49,6 +51,7 @@ pub fn options(recorder: Recorder) -> ConnectOptions {
         timeouts: Timeouts::default(),
         answers: ServerRequestReplies::default(),
         trial: None,
+        credentials: Credentials::default(),
         era: Some(Era::Handshake),
     }
 }

@@ -17,6 +17,7 @@ use crate::external::ExternalAgent;
 use crate::trial_folder::KeepOption;
 use proctor_models::{Meter, Model, ModelClient, Replay, RetryWait};
 use proctor_wire::answers::ServerRequestReplies;
+use proctor_wire::auth::Credentials;
 use proctor_wire::client::{Client, ConnectOptions, Era, Timeouts};
 use proctor_wire::recorder::Recorder;
 
@@ -71,6 +72,8 @@ pub struct RunContext {
     pub redactor: Redactor,
     /// Which folders of trials are left in place.
     pub keep: KeepOption,
+    /// The tokens for servers.
+    pub credentials: Credentials,
     /// Whether a tolerable protocol problem of a server fails the trial.
     pub strict: bool,
     /// The known eras of servers, by name.
@@ -115,6 +118,7 @@ impl RunContext {
             timeouts: self.timeouts,
             answers: ServerRequestReplies::default(),
             trial: trial.cloned(),
+            credentials: self.credentials.clone(),
             era: None,
         }
     }

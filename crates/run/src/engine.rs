@@ -53,6 +53,7 @@ use proctor_core::event::Actor;
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::{Environment, Server};
 use proctor_wire::answers::ServerRequestReplies;
+use proctor_wire::auth::Credentials;
 use proctor_wire::client::{ConnectOptions, Timeouts};
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::unbounded_channel;
@@ -73,6 +74,7 @@ pub struct Engine {
     environment: Environment,
     program: PathBuf,
     command: Vec<String>,
+    credentials: Credentials,
 }
 
 impl Engine {
@@ -80,6 +82,7 @@ impl Engine {
     /// processes that the engine starts.
     pub fn new(environment: Environment, program: PathBuf) -> Self {
         Self {
+            credentials: Credentials::new(&environment),
             environment,
             program,
             command: Vec::new(),
@@ -109,7 +112,14 @@ impl Engine {
     /// A redactor for the secrets of the environment and of these servers.
     pub fn redactor(&self, servers: &[Server]) -> Redactor {
         let known = secrets_of(&self.environment).into_iter();
-        Redactor::new(known.chain(servers.iter().flat_map(crate::secrets::of_server)))
+        let redactor =
+            Redactor::new(known.chain(servers.iter().flat_map(crate::secrets::of_server)));
+        redactor.sharing(self.credentials.secrets())
+    }
+
+    /// The tokens for servers, and the stored logins of the user.
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     /// The options for a connection to a server in the folder of a command.
@@ -130,6 +140,7 @@ impl Engine {
             timeouts,
             answers: ServerRequestReplies::default(),
             trial: Some(folder.values().clone()),
+            credentials: self.credentials.clone(),
             era: None,
         }
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 use percent_encoding::percent_decode_str;
 use proctor_core::redact::{is_secret_name, secrets_of};
+use proctor_core::suite::auth::Auth;
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::step::Action;
 use proctor_core::suite::step::values::TemplateValues;
@@ -15,7 +16,23 @@ use proctor_core::suite::{Environment, Server, Suite};
 
 /// The secrets of a server, as names and values.
 pub(crate) fn of_server(server: &Server) -> Vec<(String, String)> {
-    match &server.transport {
+    let mut secrets = of_transport(&server.transport);
+    match &server.auth {
+        Some(Auth::Command { args, env, .. }) => {
+            secrets.extend(secrets_of(env));
+            secrets.extend(of_words(args));
+        }
+        Some(Auth::ClientCredentials(client)) => {
+            secrets.push(("clientSecret".to_owned(), client.client_secret.clone()));
+        }
+        // Stored logins are known when they are used.
+        Some(Auth::Login { .. }) | None => {}
+    }
+    secrets
+}
+
+fn of_transport(transport: &Transport) -> Vec<(String, String)> {
+    match transport {
         Transport::Stdio { args, env, .. } => {
             let mut secrets = secrets_of(env);
             secrets.extend(of_words(args));

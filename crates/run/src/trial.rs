@@ -41,7 +41,7 @@ use crate::together::together;
 use crate::trial_folder::TrialFolder;
 use proctor_contain::process::SpawnError;
 use proctor_models::{AskError, LoopLimits, Model, ModelClient, ModelError, Replay, RetryWait};
-use proctor_wire::client::{Client, ConnectError, ConnectOptions};
+use proctor_wire::client::{CallError, Client, ConnectError, ConnectOptions, ListError};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
 
@@ -218,7 +218,15 @@ impl Trial {
         let opened = Toolbox::open(connected, true).await;
         opened.map_err(|(server, error)| {
             let reason = format!("the server `{server}`: {error}");
-            (Blame::Server, reason)
+            if let ListError::Call {
+                source: CallError::Unauthorized(_),
+                ..
+            } = error
+            {
+                (Blame::Infra, reason)
+            } else {
+                (Blame::Server, reason)
+            }
         })
     }
 
@@ -397,7 +405,9 @@ enum WorkOutcome {
 /// The blame if a server can't be reached, which is `infra` if Proctor ran out of resources.
 fn blame(error: &ConnectError) -> Blame {
     match error {
-        ConnectError::Spawn(SpawnError::Guard { .. }) | ConnectError::Template(_) => Blame::Infra,
+        ConnectError::Spawn(SpawnError::Guard { .. })
+        | ConnectError::Template(_)
+        | ConnectError::Unauthorized { .. } => Blame::Infra,
         ConnectError::Spawn(SpawnError::NoFolder(_) | SpawnError::Program(_))
         | ConnectError::Address(_)
         | ConnectError::StartFailed { .. } => Blame::Server,

@@ -130,6 +130,9 @@ pub enum CallError {
         /// The start of the response body.
         body: String,
     },
+    /// There is no token that the server accepts.
+    #[error("{0}")]
+    Unauthorized(String),
     /// The network failed, or the response ended without an answer.
     #[error("{0}")]
     Broken(String),
@@ -264,6 +267,7 @@ impl From<RequestFailure> for CallError {
             RequestFailure::Rpc(error) => Self::Rpc(error),
             RequestFailure::TooLarge { bytes } => Self::TooLarge { bytes },
             RequestFailure::Http { status, body } => Self::Http { status, body },
+            RequestFailure::Unauthorized(reason) => Self::Unauthorized(reason),
             other @ (RequestFailure::NoAnswer { .. } | RequestFailure::Broken(_)) => {
                 Self::Broken(other.to_string())
             }

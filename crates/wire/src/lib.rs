@@ -5,9 +5,11 @@
 //! how a connection ended, and starts programs only through `proctor_contain`.
 
 pub mod answers;
+pub mod auth;
 pub mod client;
 pub mod edit;
 pub mod evals;
+pub mod http_client;
 pub mod network;
 pub mod peer;
 pub mod proxy;

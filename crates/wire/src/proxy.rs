@@ -10,6 +10,7 @@ mod bridge;
 pub mod door;
 mod edit_stage;
 mod framer;
+mod peeked_body;
 mod refusals;
 mod relay;
 mod reverse;
@@ -27,9 +28,10 @@ use proctor_core::event::Actor;
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::{Environment, TrialValues};
 
+use crate::auth::{Credentials, ProgramOptions};
 use crate::edit::Editor;
+use crate::http_client::AddressError;
 use crate::recorder::Recorder;
-use crate::transport::http::AddressError;
 
 pub use self::bridge::Bridge;
 pub use self::door::Admission;
@@ -56,8 +58,21 @@ pub struct ProxyOptions {
     pub guard: PathBuf,
     /// The values of templates; `None` for a server without any.
     pub trial: Option<TrialValues>,
+    /// The tokens for servers.
+    pub credentials: Credentials,
     /// Edits messages on the server's side of the record.
     pub editor: Option<Arc<dyn Editor>>,
+}
+
+impl ProxyOptions {
+    /// What a program gets that prints a token.
+    fn program(&self) -> ProgramOptions<'_> {
+        ProgramOptions {
+            inherited: &self.inherited,
+            pass: &self.pass,
+            guard: &self.guard,
+        }
+    }
 }
 
 /// Why a proxy could not start.

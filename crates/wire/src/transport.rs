@@ -3,6 +3,7 @@
 //! Its main type is `Link`. A link passes every incoming message to the `Peer`, and sends outgoing
 //! ones. It handles bytes and timeouts, not the content of messages.
 
+mod authorized;
 pub mod frames;
 pub mod http;
 pub(crate) mod legacy;

@@ -203,7 +203,7 @@ mod tests {
 
     /// Waits for a response: the server notices in its own time that a connection ended.
     async fn accepted(web: &Web) {
-        let client = crate::transport::http::client().unwrap();
+        let client = crate::http_client::client().unwrap();
         let url = format!("http://{}/", web.address());
         let is_success = |got: reqwest::Response| got.status().is_success();
         while !client.get(&url).send().await.is_ok_and(is_success) {
@@ -216,7 +216,7 @@ mod tests {
         let web = Web::start(0, hello).await.unwrap();
         let url = format!("http://{}/", web.address());
         assert!(web.address().ip().is_loopback());
-        let client = crate::transport::http::client().unwrap();
+        let client = crate::http_client::client().unwrap();
         let text = client.get(&url).send().await.unwrap().text().await.unwrap();
         assert_eq!(text, "hello");
         drop(web);
@@ -271,7 +271,7 @@ mod tests {
         let web = Web::start(0, async |_| Err(ConnectionAbort("gone".to_owned())))
             .await
             .unwrap();
-        let client = crate::transport::http::client().unwrap();
+        let client = crate::http_client::client().unwrap();
         let got = client
             .get(format!("http://{}/", web.address()))
             .send()

@@ -58,6 +58,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         guard: std::env::current_exe()
             .context("can't determine the path of the proctor executable")?,
         trial: folder.is_there().then(|| folder.values().clone()),
+        credentials: engine.credentials().clone(),
         editor: None,
     };
     let exit = if args.url.is_none() && !args.http {
@@ -97,6 +98,10 @@ fn server_of(args: &RecordArgs, name: &str) -> anyhow::Result<Server> {
         (None, None) => anyhow::bail!("no server given; add `-- COMMAND…` or `--url URL`"),
     };
     name.clone_into(&mut server.name);
+    if args.no_token {
+        // Every local user could use the login through the proxy.
+        server.auth = None;
+    }
     if let Transport::Stdio { env, .. } = &mut server.transport {
         *env = environment();
     }

@@ -10,6 +10,7 @@ use proctor_core::event::{Actor, Outcome, TrialEnded};
 use proctor_core::hint::listed;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
+use proctor_core::suite::auth::Auth;
 use proctor_core::suite::server::{AllowedTools, Transport, command_line};
 use proctor_core::suite::{Inputs, LoadedFile, Server, Workspace, load_any};
 use proctor_run::engine::recording::SessionRecording;
@@ -244,8 +245,9 @@ fn find_server(args: &ServerArgs) -> anyhow::Result<Server> {
     Ok(found)
 }
 
-/// A server with a URL.
+/// A server with a URL. It gets the token of a stored login, unless the headers have one.
 pub(super) fn at_url(url: &str, headers: &[(String, String)]) -> Server {
+    let has_token = (headers.iter()).any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     Server {
         name: "server".to_owned(),
         transport: Transport::Http {
@@ -253,6 +255,7 @@ pub(super) fn at_url(url: &str, headers: &[(String, String)]) -> Server {
             headers: headers.iter().cloned().collect(),
         },
         allowed: AllowedTools::All,
+        auth: (!has_token).then_some(Auth::Login { is_required: false }),
         written: url.to_owned(),
     }
 }
@@ -272,6 +275,7 @@ pub(super) fn of_command(words: &[String]) -> anyhow::Result<Option<Server>> {
             cwd: None,
         },
         allowed: AllowedTools::All,
+        auth: None,
         written: command_line(words.iter().map(String::as_str)),
     }))
 }

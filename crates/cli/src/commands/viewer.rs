@@ -2,7 +2,6 @@
 //!
 //! [`store`] knows the runs, [`live`] holds what the pages of one run show, [`routes`] answers requests.
 
-mod browser;
 mod live;
 mod patch;
 mod routes;
@@ -20,6 +19,7 @@ use serde_json::json;
 
 use self::routes::Routes;
 use self::store::RunStore;
+use super::browser;
 use super::stops::StopSignals;
 use crate::args::{OutputFormat, ViewerArgs};
 use crate::exit::Exit;

@@ -55,6 +55,7 @@ fn the_cause_of_a_missing_response_decides_the_outcome() {
         (NoAnswer::Status(400), by_server),
         (NoAnswer::Status(401), by_infra),
         (NoAnswer::Status(403), by_infra),
+        (NoAnswer::NoToken("expired".to_owned()), by_infra),
         (NoAnswer::NotJsonRpc, by_server),
         (NoAnswer::Broken("refused".to_owned()), by_server),
         (NoAnswer::TimedOut, by_server),

@@ -83,4 +83,6 @@ pub enum HttpFailure {
     TimedOut,
     /// The client disconnected before the response was complete.
     ClientLeft,
+    /// Proctor could not get a token that the server accepts.
+    Unauthorized,
 }

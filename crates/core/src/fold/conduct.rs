@@ -48,6 +48,8 @@ pub enum NoAnswer {
     Broken(String),
     /// The client's timeout expired.
     TimedOut,
+    /// Proctor had no valid token for the server, with the reason.
+    NoToken(String),
     /// The connection ended, or the client disconnected, while the server was running.
     ClientLeft,
 }
@@ -311,6 +313,7 @@ impl HttpExchangeFacts {
     /// The failure of the exchange; `None` if it succeeded, or if only its client disconnected.
     fn cause(&self) -> Option<NoAnswer> {
         match (&self.failure, self.status) {
+            (Some((HttpFailure::Unauthorized, why)), _) => Some(NoAnswer::NoToken(why.clone())),
             (Some((HttpFailure::Broken, why)), _) => Some(NoAnswer::Broken(why.clone())),
             (_, Some(status)) if !(200..300).contains(&status) => Some(NoAnswer::Status(status)),
             (Some((HttpFailure::TimedOut, _)), _) => Some(NoAnswer::TimedOut),

@@ -106,6 +106,7 @@ impl std::fmt::Display for NoAnswer {
             Self::NotJsonRpc => f.write_str("the HTTP response has no JSON-RPC message"),
             Self::Broken(why) => write!(f, "{why}"),
             Self::TimedOut => f.write_str("timed out"),
+            Self::NoToken(why) => write!(f, "{why}"),
             Self::ClientLeft => f.write_str("the connection ended"),
         }
     }

@@ -25,6 +25,22 @@ fn redactor() -> Redactor {
 }
 
 #[test]
+fn secrets_that_arrive_later_are_replaced_by_every_redactor_that_shares_them() {
+    let obtained = SharedSecrets::default();
+    let run = redactor().sharing(&obtained);
+    let trials = [run.scoped(), run.scoped()];
+    let other = redactor().sharing(&obtained);
+    obtained.learn([("token".to_owned(), "fresh-token-4711".to_owned())]);
+    obtained.learn([("token".to_owned(), "renewed-token-4712".to_owned())]);
+    for redactor in [&run, &trials[0], &trials[1], &other, &trials[0].scoped()] {
+        let text = redactor.text("fresh-token-4711 renewed-token-4712");
+        assert_eq!(text, "[redacted:token] [redacted:token]");
+    }
+    assert_eq!(redactor().text("fresh-token-4711"), "fresh-token-4711");
+    assert!(!format!("{obtained:?}{run:?}").contains("4711"));
+}
+
+#[test]
 fn learned_secrets_are_replaced_from_then_on() {
     let known = redactor();
     let trial = known.scoped();

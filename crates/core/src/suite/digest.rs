@@ -85,10 +85,11 @@ pub fn checks(checks: &[Arc<Check>]) -> io::Result<String> {
 pub fn surroundings(suite: &Suite) -> String {
     let server = |server: &Server| {
         let names = |table: &BTreeMap<String, String>| table.keys().cloned().collect::<Vec<_>>();
-        let given = match &server.transport {
+        let mut given = match &server.transport {
             Transport::Stdio { env, .. } => names(env),
             Transport::Http { headers, .. } | Transport::Sse { headers, .. } => names(headers),
         };
+        given.extend(server.auth.as_ref().map(|_| "auth".to_owned()));
         let mut content = vec![
             json!(server.name),
             json!(server.written),
@@ -310,6 +311,7 @@ mod tests {
                     folder: "/somewhere".into(),
                     cwd: None,
                 },
+                auth: None,
                 allowed: AllowedTools::All,
                 written: "serve".to_owned(),
             };

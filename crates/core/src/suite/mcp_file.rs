@@ -2,6 +2,7 @@
 //!
 //! Its main type is [`McpFile`].
 
+use super::auth_file::AuthKey;
 use crate::decode::{LooseText, RequiredKey, Table, record, words};
 use crate::problem::WithSpan;
 
@@ -45,6 +46,8 @@ record! {
         "url" => url: Option<WithSpan<String>>,
         /// The HTTP headers to send. Proctor expands `${VAR}` and `${VAR:-default}`.
         "headers" => headers: Table<WithSpan<LooseText>>,
+        /// How Proctor gets the token that it sends to a server with a `url`.
+        "auth" => auth: AuthKey,
         /// Whether Proctor ignores the server.
         "disabled" => disabled: Option<bool>,
         /// The tools that an agent may use without permission.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::Isolation;
+use super::auth::{self, Auth};
 use super::mcp_file::{McpFile, ServerFile, TransportWord};
 use super::step::values::FillError;
 use super::template::{Reference, Template};
@@ -25,6 +26,9 @@ pub struct Server {
     pub transport: Transport,
     /// The tools that an agent may use without permission.
     pub allowed: AllowedTools,
+    /// Where the token comes from that Proctor sends to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Auth>,
     /// The command or URL as the file has it, without values from the environment.
     #[serde(skip)]
     pub written: String,
@@ -121,10 +125,13 @@ pub struct Servers {
 }
 
 /// Where the texts of an MCP config are resolved.
-struct TextScope<'a> {
+#[derive(Clone, Copy)]
+pub(super) struct TextScope<'a> {
     env: &'a Environment,
     isolation: Isolation,
-    cx: &'a Context<'a>,
+    /// Whether trials fill in templates.
+    has_templates: bool,
+    pub(super) cx: &'a Context<'a>,
 }
 
 /// Resolves an MCP config.
@@ -134,7 +141,12 @@ pub fn resolve(
     isolation: Isolation,
     cx: &Context<'_>,
 ) -> Servers {
-    let scope = TextScope { env, isolation, cx };
+    let scope = TextScope {
+        env,
+        isolation,
+        has_templates: true,
+        cx,
+    };
     let mut servers = Servers::default();
     let Some(table) = file.servers.get() else {
         return servers;
@@ -159,6 +171,7 @@ fn resolve_server(
     scope: &TextScope<'_>,
 ) -> Option<Server> {
     let cx = scope.cx;
+    auth::refuse_conflicts(&file.auth, file.url.is_some(), &file.headers.0, cx);
     let transport = match (&file.command, &file.url) {
         (Some(command), None) => {
             refuse_other_transport(file, &[TransportWord::Stdio], "command", cx);
@@ -212,14 +225,15 @@ fn resolve_server(
     };
     Some(Server {
         name: name.value.clone(),
-        transport,
         allowed: allowed_tools(file),
+        auth: auth::resolve(&file.auth, &transport, *scope),
+        transport,
         written: written(file),
     })
 }
 
 /// The working folder of a server: an empty path means Proctor's own working folder.
-fn working_folder(folder: &Path) -> PathBuf {
+pub(super) fn working_folder(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() {
         PathBuf::from(".")
     } else {
@@ -308,14 +322,20 @@ fn is_http(url: &str) -> bool {
 }
 
 impl TextScope<'_> {
-    fn expand_table(&self, table: &Table<WithSpan<LooseText>>) -> BTreeMap<String, String> {
+    /// The scope of a text that is used before there is a trial.
+    pub(super) fn without_templates(mut self) -> Self {
+        self.has_templates = false;
+        self
+    }
+
+    pub(super) fn expand_table(&self, table: &Table<WithSpan<LooseText>>) -> BTreeMap<String, String> {
         let all = table.iter();
         all.map(|(key, value)| (key.value.clone(), self.expand(&value.value.0, value.span)))
             .collect()
     }
 
     /// Expands variables. Templates stay as written until a trial fills them in.
-    fn expand(&self, text: &str, span: Span) -> String {
+    pub(super) fn expand(&self, text: &str, span: Span) -> String {
         self.check_templates(text, span);
         let expanded = expand(text, self.env);
         for name in expanded.unset {
@@ -346,14 +366,14 @@ impl TextScope<'_> {
         for reference in template.references() {
             let is_shared = self.isolation == Isolation::Run;
             match reference {
-                of_trial if of_trial.is_of_trial() && is_shared => {
+                of_trial if of_trial.is_of_trial() && self.has_templates && is_shared => {
                     let message = format!(
                         "`{reference}` differs by trial, but with `isolation: run` all trials share the server"
                     );
                     let problem = Problem::error(Code::Conflict, message);
                     report(problem.hint("remove `isolation: run`, or the template"));
                 }
-                of_trial if of_trial.is_of_trial() => {}
+                of_trial if of_trial.is_of_trial() && self.has_templates => {}
                 Reference::Env(name) => {
                     let problem = Problem::error(Code::Reference, unusable(reference));
                     report(problem.hint(format!("write `${{{name}}}`")));
@@ -423,6 +443,7 @@ pub fn from_environment(
         name: get("MCP_SERVER_NAME").unwrap_or("default").to_owned(),
         transport,
         allowed,
+        auth: None,
         written: "from the environment".to_owned(),
     })
 }

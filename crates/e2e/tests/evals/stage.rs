@@ -145,6 +145,7 @@ impl Stage {
             name: name.to_owned(),
             transport,
             allowed: AllowedTools::All,
+            auth: None,
             written: name.to_owned(),
         });
     }
@@ -244,6 +245,7 @@ impl Stage {
             timeouts: Timeouts::default(),
             redactor: self.redactor.clone(),
             keep: KeepOption::None,
+            credentials: proctor_wire::auth::Credentials::default(),
             strict: false,
             tools: BTreeMap::new(),
             eras: BTreeMap::new(),

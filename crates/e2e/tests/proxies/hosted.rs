@@ -73,6 +73,7 @@ impl HostedServer {
             pass: Vec::new(),
             guard: proctor(),
             trial: None,
+            credentials: proctor_wire::auth::Credentials::default(),
             editor,
         };
         let server = described(server, folder);
@@ -188,6 +189,7 @@ fn described(server: &Door, folder: &Path) -> Server {
         name: "server".to_owned(),
         transport,
         allowed: AllowedTools::All,
+        auth: None,
         written: "server".to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! No byte that a run leaves or prints has a secret in it, in any form in which secrets travel.
 
-mod secret;
+pub(crate) mod secret;
 
 use std::fs;
 use std::path::Path;

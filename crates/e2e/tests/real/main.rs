@@ -7,6 +7,7 @@
 )]
 
 mod arguments;
+mod auth;
 mod canary;
 mod disk;
 mod folders;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
-fn cache() -> PathBuf {
+/// The cache of `scripts/install-servers`.
+pub(crate) fn cache() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let cache = variable("PROCTOR_TEST_CACHE").unwrap_or_else(|| {
         let home = || variable("HOME").expect("there is a home").join(".cache");

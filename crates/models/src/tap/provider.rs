@@ -12,8 +12,8 @@ use super::super::serve::ApiRoute;
 use super::super::wire::WireFormat;
 use crate::ModelOpenError;
 use crate::open::{self, Settings};
+pub use proctor_wire::http_client::AddressError;
 use proctor_wire::proxy::Upstream;
-pub use proctor_wire::transport::http::AddressError;
 
 /// An API with one wire format.
 pub struct TapProvider {

@@ -114,7 +114,7 @@ impl Stage {
     }
 
     async fn ask(&self, key: &str, body: &Value) -> (u16, String) {
-        let client = proctor_wire::transport::http::client().expect("a client");
+        let client = proctor_wire::http_client::client().expect("a client");
         let response = client
             .post(format!("{}/v1/messages?beta=true", self.tap.base()))
             .header("x-api-key", key)
@@ -208,7 +208,7 @@ async fn only_the_token_is_accepted() {
 #[tokio::test]
 async fn pages_in_a_browser_are_refused_by_the_tap_and_by_a_served_script() {
     let stage = Stage::new(LoopLimits::default(), None).await;
-    let client = proctor_wire::transport::http::client().expect("a client");
+    let client = proctor_wire::http_client::client().expect("a client");
     let served = format!("http://{}", stage.model.address());
     for base in [stage.tap.base(), served] {
         let own = base.trim_start_matches("http://").to_owned();
@@ -324,7 +324,7 @@ async fn a_retried_request_is_one_turn() {
 #[tokio::test]
 async fn unsupported_requests_are_rejected() {
     let stage = Stage::new(LoopLimits::default(), None).await;
-    let client = proctor_wire::transport::http::client().expect("a client");
+    let client = proctor_wire::http_client::client().expect("a client");
     let url = format!("{}/v1beta/models/m:countTokens", stage.tap.base());
     let asked = client.post(url).header("x-goog-api-key", stage.tap.key());
     let response = asked.body("{}").send().await.expect("the tap answers");

@@ -287,12 +287,15 @@ fn model_result(
         Err(error @ (CallError::Rpc(_) | CallError::TooLarge { .. } | CallError::Http { .. })) => {
             Ok(Err(error.to_string()))
         }
-        Err(error @ (CallError::Gone { .. } | CallError::Broken(_) | CallError::Malformed(_))) => {
-            Err(ServerLoss {
-                server: connected.name.clone(),
-                reason: error.to_string(),
-            })
-        }
+        Err(
+            error @ (CallError::Gone { .. }
+            | CallError::Broken(_)
+            | CallError::Malformed(_)
+            | CallError::Unauthorized(_)),
+        ) => Err(ServerLoss {
+            server: connected.name.clone(),
+            reason: error.to_string(),
+        }),
     }
 }
 

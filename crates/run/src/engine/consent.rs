@@ -12,6 +12,8 @@ use proctor_core::evals::consent::{Consent, Consents};
 use proctor_core::evals::fingerprint::{self, Fingerprint};
 use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
+use proctor_core::suite::Server;
+use proctor_core::suite::auth::Auth;
 use proctor_core::suite::server::Transport;
 use serde_json::{Map, Value};
 
@@ -256,20 +258,26 @@ fn print_of(offer: &ServerOffer, redactor: &Redactor) -> Fingerprint {
     };
     Fingerprint::new(
         redactor.text(&command).into_owned(),
-        given(&offer.server.transport),
+        given(&offer.server),
         &offer.tools,
         &offer.evals,
     )
 }
 
 /// The names of the environment variables or headers that a server gets.
-pub fn given(transport: &Transport) -> Vec<String> {
-    match transport {
+pub fn given(server: &Server) -> Vec<String> {
+    let mut names: Vec<String> = match &server.transport {
         Transport::Stdio { env, .. } => env.keys().cloned().collect(),
         Transport::Http { headers, .. } | Transport::Sse { headers, .. } => {
             headers.keys().cloned().collect()
         }
-    }
+    };
+    let has_token = matches!(
+        &server.auth,
+        Some(Auth::Command { .. } | Auth::ClientCredentials(_) | Auth::Login { is_required: true })
+    );
+    names.extend(has_token.then(|| "Authorization".to_owned()));
+    names
 }
 
 #[cfg(test)]

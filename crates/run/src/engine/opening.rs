@@ -67,6 +67,7 @@ pub(super) fn context(
     let of_steps = secrets::of_steps(&suite, &env);
     let given = of_servers.chain(of_agents).chain(of_steps);
     let redactor = Redactor::new(known.chain(keys).chain(given));
+    let redactor = redactor.sharing(engine.credentials.secrets());
     Ok(RunContext {
         agents,
         judges,
@@ -83,6 +84,7 @@ pub(super) fn context(
         timeouts: Timeouts::default(),
         redactor,
         keep: options.keep,
+        credentials: engine.credentials.clone(),
         strict: asked.strict,
         eras: std::collections::BTreeMap::new(),
         tools: std::collections::BTreeMap::new(),

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 
 use super::{ActionOutcome, STEP_TIMEOUT, Steps};
 use crate::secrets;
+use proctor_wire::http_client::{AddressError, parse_headers, parse_url};
 use proctor_wire::network::{page_text, reason};
-use proctor_wire::transport::http::{AddressError, parse_headers, parse_url};
 use proctor_wire::worker;
 
 /// The maximum size of a body.

@@ -79,7 +79,11 @@ impl Steps {
                     client.close().await;
                 }
                 let reason = format!("calling `{}` failed: {error}", call.tool);
-                ActionOutcome::unknown(&reason, Blame::Server)
+                let blame = match error {
+                    CallError::Unauthorized(_) => Blame::Infra,
+                    _ => Blame::Server,
+                };
+                ActionOutcome::unknown(&reason, blame)
             }
         }
     }
@@ -197,6 +201,7 @@ fn not_connected(error: &ConnectError) -> ActionOutcome {
         }
         ConnectError::Template(_) => ActionOutcome::unknown(&error, Blame::Infra),
         ConnectError::StartFailed { .. } => ActionOutcome::unknown(&error, Blame::Server),
+        ConnectError::Unauthorized { .. } => ActionOutcome::unknown(&error, Blame::Infra),
     }
 }
 

@@ -238,6 +238,7 @@ impl Trial {
             pass: context.pass.clone(),
             guard: context.guard.clone(),
             trial: Some(self.folder.values().clone()),
+            credentials: context.credentials.clone(),
             editor: None,
         };
         let Some(adapter) = external.adapter() else {

@@ -140,7 +140,7 @@ impl Trial {
                 is_silent: false,
                 note: None,
             }),
-            Err(error @ CallError::TooLarge { .. }) => {
+            Err(error @ (CallError::TooLarge { .. } | CallError::Unauthorized(_))) => {
                 Err(errored(Blame::Infra, error.to_string()))
             }
             Err(error) => Err(failed(Blame::Server, error.to_string())),

@@ -15,8 +15,9 @@ use tokio::time::Instant;
 use self::line::{HandshakeError, UnprobedConnection};
 use super::{Client, Era, Timeouts};
 use crate::answers::ServerRequestReplies;
+use crate::auth::{Credentials, ProgramOptions};
+use crate::http_client::AddressError;
 use crate::recorder::Recorder;
-use crate::transport::http::AddressError;
 use proctor_contain::process::SpawnError;
 
 /// The options of a connection, besides the server.
@@ -34,8 +35,21 @@ pub struct ConnectOptions {
     pub answers: ServerRequestReplies,
     /// The values of templates; `None` for a server that trials share.
     pub trial: Option<TrialValues>,
+    /// The tokens for servers.
+    pub credentials: Credentials,
     /// The era, if it is known.
     pub era: Option<Era>,
+}
+
+impl ConnectOptions {
+    /// What a program gets that prints a token.
+    fn program(&self) -> ProgramOptions<'_> {
+        ProgramOptions {
+            inherited: &self.inherited,
+            pass: &self.pass,
+            guard: &self.guard,
+        }
+    }
 }
 
 /// Why a connection failed.
@@ -50,6 +64,9 @@ pub enum ConnectError {
     /// A template has no value.
     #[error(transparent)]
     Template(#[from] FillError),
+    /// There is no token that the server accepts.
+    #[error("the server `{server}` can't be used: {reason}")]
+    Unauthorized { server: String, reason: String },
     /// The server failed to start, or did not complete the handshake.
     #[error("the server `{server}` failed to start: {reason}{}", super::stderr_part(.stderr))]
     StartFailed {
@@ -64,7 +81,7 @@ impl ConnectError {
     /// Returns the message with the name of the server.
     pub fn naming(&self, server: &str) -> String {
         match self {
-            Self::StartFailed { .. } => self.to_string(),
+            Self::StartFailed { .. } | Self::Unauthorized { .. } => self.to_string(),
             Self::Spawn(_) | Self::Address(_) | Self::Template(_) => {
                 format!("the server `{server}`: {self}")
             }
@@ -88,6 +105,9 @@ impl Client {
         let Transport::Http { url, headers } = &server.transport else {
             return Err(refused);
         };
+        if matches!(refused, ConnectError::Unauthorized { .. }) {
+            return Err(refused);
+        }
         let older = Server {
             transport: Transport::Sse {
                 url: url.clone(),
@@ -132,6 +152,11 @@ impl Client {
             let left = deadline.saturating_duration_since(Instant::now());
             match line.introduce(*era, left.min(*patience)).await {
                 Ok(identity) => return Ok(line.into_client(identity, options.timeouts)),
+                Err(HandshakeError::Unauthorized(reason)) => {
+                    line.close().await;
+                    let server = server.name.clone();
+                    return Err(ConnectError::Unauthorized { server, reason });
+                }
                 Err(error) => {
                     was_slow |= at == 0 && matches!(error, HandshakeError::TimedOut);
                     // The first refusal that lists versions says more than the later ones.

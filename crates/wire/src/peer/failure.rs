@@ -29,6 +29,9 @@ pub(crate) enum RequestFailure {
         /// The status and content type of the HTTP response.
         what: Option<String>,
     },
+    /// There is no token that the server accepts.
+    #[error("{0}")]
+    Unauthorized(String),
     /// The connection failed before the response was complete.
     #[error("{0}")]
     Broken(String),

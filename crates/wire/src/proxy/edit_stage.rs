@@ -4,7 +4,6 @@
 //! from bodies and events, and replaces them as the edit decides; everything else passes unchanged.
 //! So do encoded bodies and error responses.
 
-mod body;
 mod conversations;
 mod head;
 mod stream;
@@ -21,12 +20,12 @@ use reqwest::Url;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use self::body::PeekedBody;
 use self::conversations::{Conversations, Stream};
 pub(crate) use self::head::is_stateless;
 use self::head::{EVENTS, answered, fits, is, session};
 use self::stream::{EditedStream, StreamAdditions};
 use super::addresses::AnnouncedEndpoints;
+use super::peeked_body::PeekedBody;
 use super::upstream::{Upstream, UpstreamError, passed};
 use crate::edit::conversation::Conversation;
 use crate::edit::{BOM, ClientMessageAction, Editor, Passage};

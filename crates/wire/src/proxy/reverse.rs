@@ -1,9 +1,9 @@
 //! A reverse proxy that serves an HTTP server on loopback.
 //!
 //! Its main type is [`ReverseProxy`]. Bodies and streams pass byte for byte, only for this one
-//! server: its own path, and the paths that it announces over HTTP+SSE. Discovery of authorization
-//! servers (`/.well-known/…`) is not supported, so a server that requires a login needs a header in
-//! the MCP config.
+//! server: its own path, and the paths that it announces over HTTP+SSE. Agents can't discover its
+//! authorization server (`/.well-known/…`): a server that requires a token needs `auth` or a header
+//! in the MCP config.
 
 mod body;
 mod endpoints;
@@ -47,7 +47,8 @@ impl ReverseProxy {
             Transport::Sse { url, headers } => (url, headers, true),
             Transport::Stdio { .. } => return Err(ProxyError::NoAddress(server.name.clone())),
         };
-        let upstream = Upstream::new(&url, &headers)?;
+        let tokens = options.credentials.source(server, options.program())?;
+        let upstream = Upstream::new(&url, &headers)?.authorized(tokens);
         let refusals = Refusals::new(&options.recorder, options.actor, server);
         let inside =
             ReverseProxyState::new(upstream, server, options, Arc::new(refusals), is_legacy);

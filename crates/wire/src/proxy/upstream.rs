@@ -1,8 +1,9 @@
 //! The HTTP server behind a proxy.
 //!
 //! Its main type is [`Upstream`]. It sends requests to that server only, and adds nothing but the
-//! configured headers. It does not follow redirects, and does not record.
+//! configured headers and the token. It does not follow redirects, and does not record.
 
+mod authorizing;
 mod sending;
 
 use std::sync::Arc;
@@ -25,9 +26,11 @@ use reqwest::Url;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Notify;
 
+pub(crate) use self::authorizing::TokenNote;
 use self::sending::{NotifyingBody, PendingSend};
+use crate::auth::TokenSource;
+use crate::http_client::{AddressError, parse_headers, parse_url};
 use crate::network::{reason, shown_address};
-use crate::transport::http::{AddressError, parse_headers, parse_url};
 use crate::web::{ConnectionAbort, ResponseBody};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,6 +56,7 @@ pub struct Upstream {
     url: Url,
     host: HeaderValue,
     headers: HeaderMap,
+    tokens: Option<Arc<TokenSource>>,
     client: Client<HttpsConnector<HttpConnector>, ResponseBody>,
     is_closing: Arc<AtomicBool>,
 }
@@ -66,6 +70,9 @@ pub enum UpstreamError {
     /// The server can't be reached, or its connection broke.
     #[error("{0}")]
     Broken(String),
+    /// There is no token for the server.
+    #[error("{0}")]
+    Unauthorized(String),
 }
 
 impl From<ConnectionAbort> for UpstreamError {
@@ -97,9 +104,16 @@ impl Upstream {
             client: client(parsed.scheme() == "https")?,
             host: HeaderValue::try_from(host).map_err(|_| not_an_address())?,
             headers: all,
+            tokens: None,
             url: parsed,
             is_closing: Arc::default(),
         })
+    }
+
+    /// Sends these tokens instead of what clients send as `Authorization`.
+    #[must_use]
+    pub(crate) fn authorized(self, tokens: Option<Arc<TokenSource>>) -> Self {
+        Self { tokens, ..self }
     }
 
     /// From now on, requests of disconnected clients are no longer sent.
@@ -154,11 +168,14 @@ impl Upstream {
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());
         }
+        if self.tokens.is_some() {
+            headers.remove(AUTHORIZATION);
+        }
         Ok(())
     }
 
-    /// Sends a prepared request. It is sent even if the client disconnects.
-    pub(crate) async fn exchange(
+    /// Sends a request without a token. It is sent even if the client disconnects.
+    async fn transmit(
         &self,
         request: http::Request<ResponseBody>,
     ) -> Result<http::Response<Incoming>, UpstreamError> {

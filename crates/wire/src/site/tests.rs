@@ -30,7 +30,7 @@ async fn site() -> Site {
 }
 
 fn get(site: &Site, path: &str) -> reqwest::RequestBuilder {
-    let client = crate::transport::http::client().unwrap();
+    let client = crate::http_client::client().unwrap();
     client.get(format!("{}{path}", site.origin()))
 }
 
@@ -88,7 +88,7 @@ async fn foreign_hosts_and_origins_and_other_methods_are_refused_even_with_the_t
     }
     let own = with_token(&site, "/x").header("origin", site.origin());
     assert_eq!(answer(own).await.0, 404);
-    let client = crate::transport::http::client().unwrap();
+    let client = crate::http_client::client().unwrap();
     for method in ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE"] {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
         let asked = client.request(method.clone(), format!("{}/x", site.origin()));

@@ -12,12 +12,15 @@ use std::time::Duration;
 
 use proctor_core::event::{Direction, FindingKind, HttpFailure};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Request, Response, StatusCode, Url};
+use reqwest::{Method, Request, Response, StatusCode, Url};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use super::authorized::{AuthorizedClient, SendFailure};
 use super::frames::BodyCollector;
 use super::{BackgroundSends, GOODBYE, Labels, MAX_MESSAGE};
+use crate::auth::TokenSource;
+use crate::http_client::{AddressError, parse_headers, parse_url};
 use crate::network;
 use crate::peer::{MessageSource, Peer, RequestFailure};
 use crate::recorder::ConnectionTap;
@@ -25,7 +28,6 @@ use crate::worker;
 
 use self::resume::Cursor;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout of messages without a response.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many responses to the server's own requests may be in progress.
@@ -38,7 +40,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A connection to a server over streamable HTTP.
 pub(crate) struct HttpLink {
-    client: Client,
+    client: AuthorizedClient,
     url: Url,
     headers: HeaderMap,
     exchanges: AtomicU64,
@@ -60,25 +62,14 @@ struct HttpSession {
     pause: Option<Duration>,
 }
 
-/// Why a URL or header can't be used.
-#[derive(Debug, thiserror::Error)]
-pub enum AddressError {
-    #[error("invalid URL `{0}`: expected `http://` or `https://`")]
-    Url(String),
-    #[error("invalid HTTP header `{0}`")]
-    Header(String),
-    /// The HTTP client could not be created, for example because of TLS.
-    #[error("can't set up HTTP: {0}")]
-    Setup(String),
-}
-
 impl HttpLink {
     pub(crate) fn new<'a>(
         url: &str,
         headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+        tokens: Option<Arc<TokenSource>>,
     ) -> Result<Self, AddressError> {
         Ok(Self {
-            client: client()?,
+            client: AuthorizedClient::new(tokens)?,
             url: parse_url(url)?,
             headers: parse_headers(headers)?,
             exchanges: AtomicU64::new(0),
@@ -160,14 +151,8 @@ impl HttpLink {
         exchange: u64,
     ) -> Result<(), RequestFailure> {
         let tap = &labels.tap;
-        let response = self.client.execute(request).await;
-        let response = response.map_err(|error| self.broken(&error, labels))?;
-        tap.http(
-            exchange,
-            Direction::ToClient,
-            response.status().to_string(),
-            response.headers(),
-        );
+        let response = self.client.send(request, tap, exchange).await;
+        let response = response.map_err(|failure| self.unsent(failure, labels))?;
         if labels.method.as_deref() == Some("initialize") {
             let id = response.headers().get(SESSION).cloned();
             self.lock().offered = id.filter(|_| response.status().is_success());
@@ -252,17 +237,10 @@ impl HttpLink {
                 line(&request),
                 request.headers(),
             );
-            let Ok(response) = link.client.execute(request).await else {
+            let Ok(response) = link.client.send(request, tap, exchange).await else {
                 return;
             };
-            let status = response.status();
-            tap.http(
-                exchange,
-                Direction::ToClient,
-                status.to_string(),
-                response.headers(),
-            );
-            if status.is_success() && is_stream(&response) {
+            if response.status().is_success() && is_stream(&response) {
                 // The end of this stream is not an error.
                 let from = MessageSource {
                     tap,
@@ -295,16 +273,8 @@ impl HttpLink {
             line(&request),
             request.headers(),
         );
-        let response = tokio::time::timeout(GOODBYE, self.client.execute(request)).await;
         // The session ends in any case, whatever the server answers.
-        if let Ok(Ok(response)) = response {
-            tap.http(
-                exchange,
-                Direction::ToClient,
-                response.status().to_string(),
-                response.headers(),
-            );
-        }
+        let _ = tokio::time::timeout(GOODBYE, self.client.send(request, tap, exchange)).await;
     }
 
     pub(super) fn stop_listening(&self) {
@@ -322,6 +292,7 @@ impl HttpLink {
         // A user name and password in the URL become a header.
         let built = self
             .client
+            .http()
             .request(method.clone(), self.url.clone())
             .build();
         let mut request = built.unwrap_or_else(|_| Request::new(method, self.url.clone()));
@@ -344,6 +315,14 @@ impl HttpLink {
         }
         drop(session);
         request
+    }
+
+    /// Describes why a request has no response.
+    fn unsent(&self, failure: SendFailure, labels: &Labels) -> RequestFailure {
+        match failure {
+            SendFailure::Network(error) => self.broken(&error, labels),
+            SendFailure::Unauthorized(reason) => RequestFailure::Unauthorized(reason),
+        }
     }
 
     /// Describes a network error of a request.
@@ -394,45 +373,14 @@ impl Drop for OpenExchange<'_> {
         if let Some(failure) = self.peer.unanswered(id) {
             let line = match failure {
                 HttpFailure::TimedOut => "no response in time",
-                HttpFailure::Broken | HttpFailure::ClientLeft => "the response is no longer needed",
+                HttpFailure::Broken | HttpFailure::ClientLeft | HttpFailure::Unauthorized => {
+                    "the response is no longer needed"
+                }
             };
             let tap = &self.labels.tap;
             tap.http_failed(self.exchange, line.to_owned(), failure);
         }
     }
-}
-
-/// Creates an HTTP client without redirects, system proxies and default timeouts.
-pub fn client() -> Result<Client, AddressError> {
-    // Another part of the process may have installed a provider already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .tcp_nodelay(true)
-        .build()
-        .map_err(|error| AddressError::Setup(error.to_string()))
-}
-
-pub fn parse_url(url: &str) -> Result<Url, AddressError> {
-    match Url::parse(url) {
-        Ok(parsed) if ["http", "https"].contains(&parsed.scheme()) => Ok(parsed),
-        _ => Err(AddressError::Url(url.to_owned())),
-    }
-}
-
-pub fn parse_headers<'a>(
-    headers: impl IntoIterator<Item = (&'a String, &'a String)>,
-) -> Result<HeaderMap, AddressError> {
-    let mut parsed = HeaderMap::new();
-    for (name, value) in headers {
-        let refused = || AddressError::Header(name.clone());
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
-        let value = HeaderValue::from_str(value).map_err(|_| refused())?;
-        parsed.insert(header, value);
-    }
-    Ok(parsed)
 }
 
 pub(super) fn line(request: &Request) -> String {

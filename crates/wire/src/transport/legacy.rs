@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use proctor_core::event::{Direction, FindingKind};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Client, Method, Request, Response, Url};
+use reqwest::{Method, Request, Response, Url};
 use tokio::task::JoinHandle;
 
+use super::authorized::{AuthorizedClient, SendFailure};
 use super::frames::BodyCollector;
-use super::http::{AddressError, client, is_stream, line, parse_headers, parse_url};
+use super::http::{is_stream, line};
 use super::sse::Events;
 use super::{BackgroundSends, Labels, MAX_MESSAGE};
+use crate::auth::TokenSource;
+use crate::http_client::{AddressError, parse_headers, parse_url};
 use crate::network::{self, shown_address};
 use crate::peer::{MessageSource, Peer, PeerClose, RequestFailure};
 use crate::recorder::{ConnectionTap, OversizedMessage};
@@ -28,7 +31,7 @@ const SHOWN: usize = 500;
 
 /// A connection to a server over HTTP+SSE.
 pub(crate) struct LegacyLink {
-    client: Client,
+    client: AuthorizedClient,
     endpoint: Url,
     headers: HeaderMap,
     exchanges: AtomicU64,
@@ -46,6 +49,9 @@ pub enum StreamOpenError {
     /// The server did not respond, or not with an event stream.
     #[error("{0}")]
     Refused(String),
+    /// There is no token that the server accepts.
+    #[error("{0}")]
+    Unauthorized(String),
 }
 
 impl LegacyLink {
@@ -53,12 +59,13 @@ impl LegacyLink {
     pub(crate) async fn open<'a>(
         url: &str,
         headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+        tokens: Option<Arc<TokenSource>>,
         peer: &Arc<Peer>,
     ) -> Result<Arc<Self>, StreamOpenError> {
-        let client = client()?;
+        let client = AuthorizedClient::new(tokens)?;
         let mut request = Request::new(Method::GET, parse_url(url)?);
         // A user name and password in the URL become a header, which every message has.
-        if let Ok(built) = client.get(request.url().clone()).build() {
+        if let Ok(built) = client.http().get(request.url().clone()).build() {
             request = built;
         }
         request.headers_mut().extend(parse_headers(headers)?);
@@ -68,17 +75,14 @@ impl LegacyLink {
             .insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let tap = peer.tap();
         tap.http(1, Direction::ToServer, line(&request), request.headers());
-        let response = client
-            .execute(request)
-            .await
-            .map_err(|error| StreamOpenError::Refused(network::failed(&error, &url, None, tap)))?;
+        let response = client.send(request, tap, 1).await;
+        let response = response.map_err(|failure| match failure {
+            SendFailure::Network(error) => {
+                StreamOpenError::Refused(network::failed(&error, &url, None, tap))
+            }
+            SendFailure::Unauthorized(reason) => StreamOpenError::Unauthorized(reason),
+        })?;
         let status = response.status();
-        tap.http(
-            1,
-            Direction::ToClient,
-            status.to_string(),
-            response.headers(),
-        );
         if !status.is_success() || !is_stream(&response) {
             return Err(StreamOpenError::Refused(format!(
                 "{} answered with {status} and without an event stream",
@@ -148,17 +152,15 @@ impl LegacyLink {
         );
         tap.frame(None, Direction::ToServer, &message);
         *request.body_mut() = Some(message.into());
-        let response = self.client.execute(request).await.map_err(|error| {
-            let method = labels.method.as_deref();
-            RequestFailure::Broken(network::failed(&error, &self.endpoint, method, tap))
+        let response = self.client.send(request, tap, exchange).await;
+        let response = response.map_err(|failure| match failure {
+            SendFailure::Network(error) => {
+                let method = labels.method.as_deref();
+                RequestFailure::Broken(network::failed(&error, &self.endpoint, method, tap))
+            }
+            SendFailure::Unauthorized(reason) => RequestFailure::Unauthorized(reason),
         })?;
         let status = response.status();
-        tap.http(
-            exchange,
-            Direction::ToClient,
-            status.to_string(),
-            response.headers(),
-        );
         let body = body(response).await;
         if body.as_ref().map_or(true, |body| !body.is_empty()) {
             tap.aside(exchange, Direction::ToClient, "not a message", &body);

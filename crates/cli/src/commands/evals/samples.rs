@@ -19,6 +19,7 @@ pub(super) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
             cwd: None,
         },
         allowed: AllowedTools::All,
+        auth: None,
         written: "server".to_owned(),
     };
     ServerOffer::of(server, tools.to_vec(), listed)

@@ -102,7 +102,7 @@ impl ConsentScreen<'_> {
     }
 
     fn target(&mut self, offer: &ServerOffer) {
-        let given = given(&offer.server.transport);
+        let given = given(&offer.server);
         match &offer.server.transport {
             Transport::Stdio {
                 command,

@@ -50,6 +50,7 @@ pub fn command(program: &str, args: &[&str]) -> Server {
             cwd: None,
         },
         allowed: AllowedTools::All,
+        auth: None,
         written: "bridged".to_owned(),
     }
 }
@@ -62,6 +63,7 @@ pub fn options(recorder: Recorder) -> ProxyOptions {
         pass: Vec::new(),
         guard: proctor_e2e::proctor(),
         trial: None,
+        credentials: proctor_wire::auth::Credentials::default(),
         editor: None,
     }
 }

@@ -58,6 +58,7 @@ impl Stage {
             pass: Vec::new(),
             guard: proctor_e2e::proctor(),
             trial: None,
+            credentials: proctor_wire::auth::Credentials::default(),
             editor: None,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -238,6 +239,7 @@ fn server(command: &[&str], mark: &str, folder: &Path) -> Server {
             cwd: None,
         },
         allowed: AllowedTools::All,
+        auth: None,
         written: "fixture-server".to_owned(),
     }
 }

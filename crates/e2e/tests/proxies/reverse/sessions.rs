@@ -33,6 +33,7 @@ fn options(recorder: Recorder) -> ConnectOptions {
         timeouts: Timeouts::default(),
         answers: ServerRequestReplies::default(),
         trial: None,
+        credentials: proctor_wire::auth::Credentials::default(),
         era: Some(Era::Handshake),
     }
 }

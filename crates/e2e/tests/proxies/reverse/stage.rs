@@ -49,6 +49,7 @@ pub fn server(transport: Transport) -> Server {
         name: "server".to_owned(),
         transport,
         allowed: AllowedTools::All,
+        auth: None,
         written: "as written".to_owned(),
     }
 }
@@ -135,6 +136,7 @@ impl Stage {
             pass: Vec::new(),
             guard: PathBuf::from("not needed"),
             trial: None,
+            credentials: proctor_wire::auth::Credentials::default(),
             editor: None,
         };
         let proxy = ReverseProxy::start(server, &options, 0, admission)

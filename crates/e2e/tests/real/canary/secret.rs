@@ -9,17 +9,17 @@ use std::process::Command;
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 use proctor_e2e::session::{Session, SessionOutcome};
 
-pub(super) const NAME: &str = "CANARY_API_KEY";
+pub(crate) const NAME: &str = "CANARY_API_KEY";
 
 /// A secret, and what must not be found.
-pub(super) struct Canary {
-    pub(super) secret: String,
+pub(crate) struct Canary {
+    pub(crate) secret: String,
     forms: Vec<(String, Vec<u8>)>,
 }
 
 impl Canary {
     /// Letters and digits.
-    pub(super) fn plain() -> Self {
+    pub(crate) fn plain() -> Self {
         let mut bytes = [0; 32];
         let mut random = fs::File::open("/dev/urandom").unwrap();
         random.read_exact(&mut bytes).unwrap();
@@ -29,12 +29,12 @@ impl Canary {
     }
 
     /// With characters that every encoding writes in another way.
-    pub(super) fn awkward() -> Self {
+    pub(crate) fn awkward() -> Self {
         let plain = Self::plain().secret;
         Self::of(format!(r#"{}"\/+&<%{}"#, &plain[..12], &plain[12..24]))
     }
 
-    pub(super) fn of(secret: String) -> Self {
+    pub(crate) fn of(secret: String) -> Self {
         let mut forms = vec![("plain".to_owned(), secret.clone().into_bytes())];
         let json = serde_json::to_string(&secret).unwrap();
         let json = json.trim_matches('"').to_owned();
@@ -80,7 +80,7 @@ impl Canary {
     }
 
     /// Not even a part of it may be found.
-    pub(super) fn with_parts(mut self) -> Self {
+    pub(crate) fn with_parts(mut self) -> Self {
         let parts = self.secret.as_bytes().windows(12);
         let parts: Vec<_> = parts
             .map(|part| ("a part".to_owned(), part.to_vec()))
@@ -89,12 +89,12 @@ impl Canary {
         self
     }
 
-    pub(super) fn in_env(&self, session: Session) -> Session {
+    pub(crate) fn in_env(&self, session: Session) -> Session {
         session.env(NAME, &self.secret)
     }
 
     /// A text with the secret in every form.
-    pub(super) fn in_all_forms(&self) -> String {
+    pub(crate) fn in_all_forms(&self) -> String {
         let forms = self
             .forms
             .iter()
@@ -103,7 +103,7 @@ impl Canary {
     }
 
     /// Looks at everything that the run left and printed, and at what is shown of it later.
-    pub(super) fn check(&self, seen: &SessionOutcome) {
+    pub(crate) fn check(&self, seen: &SessionOutcome) {
         self.look("stdout", seen.stdout.as_bytes());
         self.look("stderr", seen.stderr.as_bytes());
         let files = files(&seen.record);
@@ -125,7 +125,7 @@ impl Canary {
         }
     }
 
-    pub(super) fn look(&self, place: &str, bytes: &[u8]) {
+    pub(crate) fn look(&self, place: &str, bytes: &[u8]) {
         for (name, form) in &self.forms {
             assert!(
                 !bytes.windows(form.len()).any(|part| part == form),
@@ -137,7 +137,7 @@ impl Canary {
 }
 
 /// As encoders of JSON may write it: any character as an escape, in any case.
-pub(super) fn escaped(secret: &str) -> Vec<(&'static str, String)> {
+pub(crate) fn escaped(secret: &str) -> Vec<(&'static str, String)> {
     let lower = |c: char| format!("\\u{:04x}", u32::from(c));
     let upper = |c: char| format!("\\u{:04X}", u32::from(c));
     let some = |(at, c): (usize, char)| match at % 3 {

@@ -45,7 +45,7 @@ const BRIEF: ModelTimeouts = ModelTimeouts {
 
 /// Checks that a request fails, and that this ends the trial.
 async fn is_given_up(stage: &Stage, prompt: &str) {
-    let client = proctor_wire::transport::http::client().expect("a client");
+    let client = proctor_wire::http_client::client().expect("a client");
     let asked = client
         .post(format!("{}/v1/messages", stage.tap.base()))
         .header("x-api-key", stage.tap.key())

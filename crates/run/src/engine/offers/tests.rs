@@ -18,6 +18,7 @@ pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
             folder: ".".into(),
         },
         allowed: AllowedTools::All,
+        auth: None,
         written: "server".to_owned(),
     };
     ServerOffer::of(server, tools.to_vec(), listed)

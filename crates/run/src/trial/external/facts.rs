@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use proctor_core::event::{Actor, ConnectionId, Direction, Event, EventKind, FindingKind};
+use proctor_core::event::{
+    Actor, ConnectionId, Direction, Event, EventKind, FindingKind, HttpFailure,
+};
 use proctor_core::message::{self, Message, MessageKind};
 use proctor_core::record::{Blobs, RecordError};
 
@@ -17,6 +19,8 @@ pub(super) struct ServerContacts {
     pub(super) listed: BTreeSet<String>,
     /// Why a proxy refused the agent, by server.
     pub(super) refused: BTreeMap<String, String>,
+    /// Why Proctor had no valid token for a request of the agent, by server.
+    pub(super) without_token: BTreeMap<String, String>,
     pub(super) called: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -42,6 +46,11 @@ impl ServerContacts {
                         && let Some(bytes) = blobs.body_bytes(&frame.body)?
                     {
                         facts.asked(server, &bytes);
+                    }
+                }
+                EventKind::Http(http) if http.failure == Some(HttpFailure::Unauthorized) => {
+                    if let Some(server) = open.get(&http.conn) {
+                        facts.without_token.insert(server.clone(), http.line);
                     }
                 }
                 EventKind::Finding(finding) if finding.kind == FindingKind::Refused => {

@@ -68,6 +68,11 @@ pub(super) fn verdict(work: &AgentEvidence<'_>) -> Option<TrialEnded> {
     if let Some(failure) = work.failure.as_ref().filter(is_proven) {
         return Some(ended(failure.clone()));
     }
+    // The agent worked without this server, whatever it answers.
+    if let Some((server, why)) = work.facts.without_token.first_key_value() {
+        let reason = format!("the agent could not use the server `{server}`: {why}");
+        return Some(errored(Blame::Infra, reason));
+    }
     if let Some(why) = work.trouble {
         return Some(errored(Blame::Suite, why));
     }

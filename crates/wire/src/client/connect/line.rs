@@ -39,6 +39,8 @@ pub(super) enum HandshakeError {
     Refused(String),
     /// The server speaks the stateless era, but not our version.
     OtherVersion(String),
+    /// There is no token that the server accepts.
+    Unauthorized(String),
     /// The server did not respond in time.
     TimedOut,
     /// The server has ended or closed the connection.
@@ -60,6 +62,20 @@ impl UnprobedConnection {
             .recorder
             .open(&server.name, options.actor, kind, written);
         let peer = Arc::new(Peer::new(tap, options.answers.clone()));
+        let tokens = options.credentials.source(server, options.program())?;
+        if let Some(tokens) = &tokens {
+            // A token that takes long must not look like a server that does.
+            let token = tokio::time::timeout_at(deadline, tokens.token()).await;
+            let reason = match token {
+                Ok(Ok(_)) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some("no token in time".to_owned()),
+            };
+            if let Some(reason) = reason {
+                let server = server.name.clone();
+                return Err(ConnectError::Unauthorized { server, reason });
+            }
+        }
         let mut process = None;
         let link = match &server.transport {
             Transport::Stdio {
@@ -79,12 +95,18 @@ impl UnprobedConnection {
                 process = Some(started);
                 Link::Stdio(StdioLink::start(stdin, stdout, &peer))
             }
-            Transport::Http { url, headers } => Link::Http(Arc::new(HttpLink::new(url, headers)?)),
+            Transport::Http { url, headers } => {
+                Link::Http(Arc::new(HttpLink::new(url, headers, tokens)?))
+            }
             Transport::Sse { url, headers } => {
-                let opening = LegacyLink::open(url, headers, &peer);
+                let opening = LegacyLink::open(url, headers, tokens, &peer);
                 match tokio::time::timeout_at(deadline, opening).await {
                     Ok(Ok(link)) => Link::Legacy(link),
                     Ok(Err(StreamOpenError::Address(error))) => return Err(error.into()),
+                    Ok(Err(StreamOpenError::Unauthorized(reason))) => {
+                        let server = server.name.clone();
+                        return Err(ConnectError::Unauthorized { server, reason });
+                    }
                     Ok(Err(error)) => return Err(not_up(server, &error.to_string())),
                     Err(_) => {
                         let set = proctor_core::duration::brief(options.timeouts.connect);
@@ -219,6 +241,9 @@ impl UnprobedConnection {
                 WireError::Failed(RequestFailure::Http { status, body }) => {
                     HandshakeError::Refused(self.refused(method, status, &body))
                 }
+                WireError::Failed(RequestFailure::Unauthorized(reason)) => {
+                    HandshakeError::Unauthorized(reason)
+                }
                 WireError::Failed(failure) => HandshakeError::Refused(failure.to_string()),
                 WireError::TimedOut(_) => HandshakeError::TimedOut,
                 WireError::Gone => HandshakeError::Gone,
@@ -233,9 +258,9 @@ impl UnprobedConnection {
         set: Duration,
     ) -> (String, String) {
         match reason {
-            HandshakeError::Refused(reason) | HandshakeError::OtherVersion(reason) => {
-                (reason, self.stderr())
-            }
+            HandshakeError::Refused(reason)
+            | HandshakeError::OtherVersion(reason)
+            | HandshakeError::Unauthorized(reason) => (reason, self.stderr()),
             HandshakeError::TimedOut => {
                 let set = proctor_core::duration::brief(set);
                 (format!("no response within {set}"), self.stderr())
@@ -252,8 +277,15 @@ impl UnprobedConnection {
             Link::Http(link) => format!("{} answered", link.address()),
             _ => "the server answered".to_owned(),
         };
+        let hint = match (&self.link, status) {
+            (Link::Http(link), 401) => format!(
+                "; it wants a token: run `proctor login {}`, or set `auth` in the MCP config",
+                link.address()
+            ),
+            _ => String::new(),
+        };
         format!(
-            "{from} `{method}` with HTTP status {status}{}",
+            "{from} `{method}` with HTTP status {status}{}{hint}",
             shown_body(body)
         )
     }

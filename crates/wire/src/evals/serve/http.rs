@@ -7,6 +7,7 @@ use proctor_core::event::Actor;
 use proctor_core::suite::{Environment, Server};
 
 use super::EvalsResponder;
+use crate::auth::Credentials;
 use crate::proxy::{Admission, ProxyError, ProxyOptions, ReverseProxy};
 use crate::recorder::Recorder;
 
@@ -26,6 +27,8 @@ pub async fn http(
         pass: Vec::new(),
         guard: PathBuf::new(),
         trial: None,
+        // The clients of this server have their own.
+        credentials: Credentials::default(),
         editor: Some(responder.clone()),
     };
     ReverseProxy::start(server, &options, port, admission).await

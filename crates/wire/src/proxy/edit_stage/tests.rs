@@ -47,6 +47,7 @@ async fn passed_through(sent: &[u8], kind: &'static str, answer: &[u8]) -> (Vec<
             url: format!("http://{}/mcp", web.address()),
             headers: BTreeMap::new(),
         },
+        auth: None,
         allowed: AllowedTools::All,
         written: "server".to_owned(),
     };
@@ -57,11 +58,12 @@ async fn passed_through(sent: &[u8], kind: &'static str, answer: &[u8]) -> (Vec<
         pass: Vec::new(),
         guard: PathBuf::new(),
         trial: None,
+        credentials: crate::auth::Credentials::default(),
         editor: Some(Arc::new(Identity(60))),
     };
     let proxy = ReverseProxy::start(&server, &options, 0, Admission::Open);
     let proxy = proxy.await.unwrap();
-    let client = crate::transport::http::client().unwrap();
+    let client = crate::http_client::client().unwrap();
     let posted = client.post(proxy.url()).body(sent.to_vec()).send();
     let came = posted.await.unwrap().bytes().await.unwrap().to_vec();
     proxy.close().await;

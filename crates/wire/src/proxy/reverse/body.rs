@@ -168,7 +168,9 @@ impl RecordedBody {
         }
         let by = match failure {
             HttpFailure::Broken => EndedBy::Server,
-            HttpFailure::TimedOut | HttpFailure::ClientLeft => EndedBy::Client,
+            HttpFailure::TimedOut | HttpFailure::ClientLeft | HttpFailure::Unauthorized => {
+                EndedBy::Client
+            }
         };
         self.close(why, by);
     }

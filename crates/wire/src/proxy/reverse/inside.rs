@@ -5,10 +5,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use http::header::{CONTENT_LENGTH, LOCATION};
+use http::header::{CONTENT_LENGTH, LOCATION, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
-use proctor_core::event::{ConnectionEnd, Direction, EndedBy, WireKind};
+use proctor_core::event::{ConnectionEnd, Direction, EndedBy, HttpFailure, WireKind};
 use proctor_core::suite::Server;
 
 use super::body::{BodyKind, RecordedBody};
@@ -19,7 +19,7 @@ use crate::proxy::ProxyOptions;
 use crate::proxy::addresses::{Addresses, AnnouncedEndpoints};
 use crate::proxy::edit_stage::EditStage;
 use crate::proxy::refusals::Refusals;
-use crate::proxy::upstream::{Upstream, UpstreamError, passed};
+use crate::proxy::upstream::{TokenNote, Upstream, UpstreamError, passed};
 use crate::recorder::ConnectionTap;
 use crate::web::{ConnectionAbort, IncomingRequest, OutgoingResponse, ResponseBody, whole};
 
@@ -129,6 +129,9 @@ impl ReverseProxyState {
     }
 
     fn answer(&self, asked: ProxiedRequest, mut response: OutgoingResponse) -> OutgoingResponse {
+        if let Some(note) = response.extensions_mut().remove::<TokenNote>() {
+            self.note(&asked, note);
+        }
         let (status, headers) = (response.status(), response.headers());
         asked
             .exchange
@@ -142,12 +145,29 @@ impl ReverseProxyState {
             self.has_posted.store(true, Ordering::Relaxed);
         }
         let content = asked.content(headers);
+        if self.upstream.has_tokens() {
+            // The agent can't log in itself, and would try to.
+            response.headers_mut().remove(WWW_AUTHENTICATE);
+        }
         if asked.is_stream() && matches!(content, BodyKind::Events(_)) {
             // A URL on the stream may become longer.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         let (exchange, stream) = asked.answered();
         response.map(|body| RecordedBody::response(body, exchange, content, stream).boxed_unsync())
+    }
+
+    /// Records what happened to the token of a request.
+    fn note(&self, asked: &ProxiedRequest, note: TokenNote) {
+        let (direction, nothing) = (Direction::ToClient, Ok(Vec::new()));
+        match note {
+            TokenNote::Renewed(line) => asked.exchange.aside(direction, &line, &nothing),
+            TokenNote::Refused(why) => {
+                asked
+                    .exchange
+                    .failed(HttpFailure::Unauthorized, &why, &nothing);
+            }
+        }
     }
 
     fn route(&self, request: &IncomingRequest) -> Option<RequestTarget> {

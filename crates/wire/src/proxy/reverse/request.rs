@@ -58,10 +58,17 @@ impl ProxiedRequest {
     pub(super) async fn failed(mut self, error: &UpstreamError) -> ConnectionAbort {
         self.is_answered = true;
         self.leftover.keep(&self.exchange).await;
-        let why = format!("the server did not answer: {error}");
-        self.exchange
-            .failed(HttpFailure::Broken, &why, &Ok(Vec::new()));
-        self.exchange.finding(why.clone());
+        let nothing = Ok(Vec::new());
+        let why = if let UpstreamError::Unauthorized(why) = error {
+            let failure = HttpFailure::Unauthorized;
+            self.exchange.failed(failure, why, &nothing);
+            why.clone()
+        } else {
+            let why = format!("the server did not answer: {error}");
+            self.exchange.failed(HttpFailure::Broken, &why, &nothing);
+            self.exchange.finding(why.clone());
+            why
+        };
         if let Some(stream) = self.stream.take() {
             stream.close(&why, EndedBy::Server);
         }

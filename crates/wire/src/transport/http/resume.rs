@@ -170,11 +170,9 @@ impl HttpLink {
             }
             let (head, headers) = (line(&request), request.headers());
             tap.http(exchange, Direction::ToServer, head, headers);
-            let failure = match self.client.execute(request).await {
+            let failure = match self.client.send(request, tap, exchange).await {
                 Ok(response) => {
                     let status = response.status();
-                    let headers = response.headers();
-                    tap.http(exchange, Direction::ToClient, status.to_string(), headers);
                     if status.is_success() && is_stream(&response) {
                         // It counts as a failure until an event arrives.
                         cursor.failures += 1;
@@ -185,7 +183,7 @@ impl HttpLink {
                     }
                     format!("HTTP status {status}")
                 }
-                Err(error) => self.broken(&error, labels).to_string(),
+                Err(failure) => self.unsent(failure, labels).to_string(),
             };
             cursor.failures += 1;
             if cursor.failures >= MAX_FAILURES {

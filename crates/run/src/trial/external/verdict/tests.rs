@@ -16,6 +16,7 @@ fn server(allowed: AllowedTools) -> Server {
             folder: PathBuf::new(),
         },
         allowed,
+        auth: None,
         written: "ev".to_owned(),
     }
 }

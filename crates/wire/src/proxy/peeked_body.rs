@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use crate::web::{ConnectionAbort, ResponseBody};
 
 /// A body whose start was read; it can be forwarded from its start.
-pub(super) struct PeekedBody {
+pub(crate) struct PeekedBody {
     taken: VecDeque<Frame<Bytes>>,
     /// The unread rest, if the body exceeds the limit.
     rest: Option<ResponseBody>,
@@ -21,7 +21,7 @@ pub(super) struct PeekedBody {
 
 impl PeekedBody {
     /// Reads a body, up to the limit.
-    pub(super) async fn take(
+    pub(crate) async fn take(
         mut body: ResponseBody,
         limit: usize,
     ) -> Result<Self, ConnectionAbort> {
@@ -40,7 +40,7 @@ impl PeekedBody {
     }
 
     /// Returns the whole body, if it is within the limit.
-    pub(super) fn whole(&self) -> Option<Vec<u8>> {
+    pub(crate) fn whole(&self) -> Option<Vec<u8>> {
         if self.rest.is_some() {
             return None;
         }

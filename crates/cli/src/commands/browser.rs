@@ -26,7 +26,10 @@ pub(super) fn open(url: &str) -> anyhow::Result<OpenedPage> {
     scratch::sweep();
     let scratch = Scratch::new().context("can't create a temporary folder")?;
     let file = scratch.folder("page")?.join("open.html");
-    // The URL consists of an address and hexadecimal digits, so it needs no escaping.
+    let url = url
+        .replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('<', "&lt;");
     let page = format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={url}\">");
     fs::write(&file, page).context("can't write a temporary file")?;
     let browser = std::env::var_os("BROWSER").filter(|name| !name.is_empty());
