@@ -12,6 +12,7 @@ mod compat;
 mod contract;
 mod conversations;
 mod decided;
+mod drafts;
 mod estimates;
 mod exits;
 mod folders;
