@@ -28,7 +28,7 @@ use crate::record::{RecordError, RunReader};
 use crate::statistics::{PassCount, Rate};
 
 pub use self::agents::AgentSummary;
-pub use self::assertions::{AssertionCount, AssertionCounter};
+pub use self::assertions::{AssertionCount, AssertionCounter, AttemptAssertions};
 pub use self::part::TrialFilter;
 pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
 pub use crate::index::{FindingCounts, FoundKind};

@@ -13,6 +13,7 @@ mod contract;
 mod conversations;
 mod decided;
 mod drafts;
+mod drop_in;
 mod estimates;
 mod exits;
 mod folders;
