@@ -27,6 +27,7 @@ mod indexes;
 mod kills;
 mod known_failures;
 mod limits;
+mod migration;
 mod output;
 mod packs;
 mod profiles;
