@@ -10,7 +10,7 @@ mod pager;
 mod snippet;
 mod threads;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use proctor_contain::guard;
 use proctor_wire::relay;
 
@@ -91,6 +91,9 @@ fn run() -> std::process::ExitCode {
         Command::Schema(args) => commands::schema::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Init(args) => commands::init::run(&args),
+        Command::Version => {
+            output::result(&CliArguments::command().render_version()).map(|()| Exit::Ok)
+        }
     };
     match done {
         Ok(exit) => exit.into(),

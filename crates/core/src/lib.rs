@@ -15,6 +15,7 @@ pub mod coverage;
 pub mod decision;
 pub mod decode;
 pub mod document;
+pub mod draft;
 pub mod duration;
 pub mod estimate;
 pub mod evals;

@@ -333,6 +333,11 @@ fn next_marker(bytes: &[u8], from: usize) -> Option<Range<usize>> {
     }
 }
 
+/// Whether a text has a replacement in it.
+pub(crate) fn has_marker(text: &str) -> bool {
+    next_marker(text.as_bytes(), 0).is_some()
+}
+
 fn is_marker(text: &str) -> bool {
     next_marker(text.as_bytes(), 0) == Some(0..text.len())
 }

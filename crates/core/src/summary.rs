@@ -29,7 +29,7 @@ use crate::record::{RecordError, RunReader};
 
 pub use self::agents::AgentSummary;
 pub(crate) use self::agents::median;
-pub use self::assertions::{AssertionCount, AssertionCounter};
+pub use self::assertions::{AssertionCount, AssertionCounter, AttemptAssertions};
 pub use self::part::TrialFilter;
 pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
 pub use crate::index::{FindingCounts, FoundKind};

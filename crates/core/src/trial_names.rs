@@ -111,9 +111,11 @@ impl NamedTrial {
         (agent, agent.split(" (").next().unwrap_or(agent))
     }
 
-    /// Whether the text is in the name of the trial's file or case.
+    /// Whether the text is in the name of the trial's file or case, in upper or lower case.
     pub fn contains(&self, text: &str) -> bool {
-        self.file.stem.contains(text) || self.case_id.contains(text) || self.case.contains(text)
+        let text = text.to_lowercase();
+        let names = [&self.file.stem, &self.case_id, &self.case];
+        names.iter().any(|name| name.to_lowercase().contains(&text))
     }
 }
 

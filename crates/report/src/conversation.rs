@@ -41,6 +41,12 @@ pub struct ConversationOptions {
     pub style: TerminalStyle,
     /// Whether long texts are shown whole. Otherwise their middle is left out.
     pub full: bool,
+    /// Whether the turns of the model are shown.
+    pub turns: bool,
+    /// The maximum number of turns and calls; all without it.
+    pub max_items: Option<usize>,
+    /// The maximum number of lines of a text, unless texts are shown whole; a few by default.
+    pub max_lines: Option<usize>,
 }
 
 /// Which trial it is, in the words of reports.
@@ -108,6 +114,11 @@ pub struct Conversation<'a> {
     /// The claims of the agent that are still to be shown, the last one first.
     claims: Vec<&'a (u64, AgentClaimed)>,
     is_empty: bool,
+    /// Whether the turns of the model are shown.
+    turns: bool,
+    /// How many more turns and calls are shown, and how many were left out.
+    room: usize,
+    left_out: u64,
 }
 
 impl<'a> Conversation<'a> {
@@ -150,6 +161,9 @@ impl<'a> Conversation<'a> {
             places: Arc::clone(&heading.places),
             claims: claims.filter(|(_, claim)| adds(outline, claim)).collect(),
             is_empty: true,
+            turns: options.turns,
+            room: options.max_items.unwrap_or(usize::MAX),
+            left_out: 0,
         }
     }
 
@@ -166,13 +180,21 @@ impl<'a> Conversation<'a> {
     /// Adds the next item of the timeline.
     pub fn item(&mut self, item: &TimelineItem) {
         self.claims_before(Some(item.seq()));
+        self.is_empty = false;
+        self.remember(item);
+        if !self.turns && matches!(item, TimelineItem::Turn(_)) {
+            return;
+        }
+        let Some(room) = self.room.checked_sub(1) else {
+            self.left_out += 1;
+            return;
+        };
+        self.room = room;
         match item {
             TimelineItem::Turn(turn) => self.turn(turn),
             TimelineItem::Call(call) => self.call(call),
         }
         self.screen.blank();
-        self.is_empty = false;
-        self.remember(item);
     }
 
     /// Ends the trial with its answer, checks and protocol problems.
@@ -181,6 +203,12 @@ impl<'a> Conversation<'a> {
         if self.is_empty {
             let text = "no calls; `--raw` shows every message";
             self.screen.line(0, text, Some(FAINT));
+            self.screen.blank();
+        }
+        if self.left_out > 0 {
+            let events = words::count(self.left_out, "more event");
+            let text = format!("… {events} left out; `--max-events 0` shows all …");
+            self.screen.line(0, &text, Some(FAINT));
             self.screen.blank();
         }
         self.conclusion();
@@ -335,7 +363,8 @@ impl<'a> Conversation<'a> {
     fn end(&mut self) {
         let folded = &self.outline.folded;
         let last = self.outline.last_turn.as_ref();
-        if !last.is_some_and(|turn| self.is_answer(turn)) {
+        let is_hidden = !self.turns || self.left_out > 0;
+        if is_hidden || !last.is_some_and(|turn| self.is_answer(turn)) {
             self.text("Answer", folded.work.answer.as_ref());
         }
         let screen = &mut self.screen;

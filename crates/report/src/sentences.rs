@@ -134,18 +134,23 @@ pub(crate) fn cases(summary: &Summary) -> String {
 /// The answer of the gate, and how many trials keep it from one.
 pub(crate) fn gate(report: &Report<'_>) -> String {
     if report.part.is_some() {
-        let word = match report.gate {
-            Gate::Met => "met",
-            Gate::Missed { .. } => "missed",
-            Gate::Open { .. } => "inconclusive",
-        };
-        return format!("not evaluated for a part; the gate of the whole run is {word}");
+        return gate_of_part(report.gate);
     }
     match report.gate {
         Gate::Met => "met".to_owned(),
         Gate::Missed { .. } => "missed".to_owned(),
         Gate::Open { .. } => inconclusive(report.summary),
     }
+}
+
+/// Says that the gate is that of the whole run.
+pub(crate) fn gate_of_part(gate: &Gate) -> String {
+    let word = match gate {
+        Gate::Met => "met",
+        Gate::Missed { .. } => "missed",
+        Gate::Open { .. } => "inconclusive",
+    };
+    format!("not evaluated for a part; the gate of the whole run is {word}")
 }
 
 /// Says how many trials keep the gate from an answer. Without any, the reasons say why.

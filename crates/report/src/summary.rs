@@ -18,14 +18,14 @@ use proctor_core::coverage::Coverage;
 use proctor_core::event::PlannedAgent;
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::printable::is_hidden;
-use proctor_core::summary::{AgentTrials, Summary};
+use proctor_core::summary::{AgentTrials, AssertionCounter, Summary};
 
 pub use self::document::document;
 pub use self::outputs::github_output;
 
 use self::cells::{CaseStatus, Cell, worst_first};
 use crate::sheet::{RowReason, Sheet, SheetStyle, width};
-use crate::{selection, words};
+use crate::{ReportPart, selection, sentences, words};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::BrightRed.on_default().bold();
@@ -49,8 +49,12 @@ pub struct RunSummary<'a> {
     /// The shortest name by which a command in the working directory finds the run.
     pub name: &'a str,
     pub summary: &'a Summary,
+    /// The gate of the whole run.
     pub gate: &'a Gate,
     pub coverage: &'a Coverage,
+    pub assertions: &'a AssertionCounter,
+    /// The filter, if the summary is only a part of the run.
+    pub part: Option<ReportPart<'a>>,
 }
 
 /// What the text of a summary shows.
@@ -78,6 +82,9 @@ pub fn render(run: &RunSummary<'_>, style: SheetStyle, options: SummaryOptions<'
     let mut sheet = Sheet::new(style);
     let cells = worst_first(run.summary);
     header(&mut sheet, run.summary);
+    if let Some(part) = &run.part {
+        sheet.line(2, &sentences::part(run.summary, part));
+    }
     sheet.blank();
     if options.tables.is_empty() {
         attention(&mut sheet, run, &cells, (style, options.all));
@@ -92,7 +99,7 @@ pub fn render(run: &RunSummary<'_>, style: SheetStyle, options: SummaryOptions<'
         sheet.blank();
     }
     totals::trials(&mut sheet, run.summary);
-    totals::gate(&mut sheet, run.gate);
+    totals::gate(&mut sheet, run);
     sheet.into_text()
 }
 
@@ -123,7 +130,7 @@ fn attention(
         totals::causes(sheet, &causes, all);
     }
     totals::coverage(sheet, run.coverage);
-    totals::gate(sheet, run.gate);
+    totals::gate(sheet, run);
     next(sheet, run, cells);
 }
 

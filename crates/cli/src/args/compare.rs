@@ -22,12 +22,21 @@ Exit codes: 0 no regression shown, 1 regression, 2 usage error or unreadable rec
 trials without a verdict could change the answer, or there are too few trials to show a regression.")]
 pub(crate) struct DiffArgs {
     /// The run to compare with: its folder, `latest`, a unique part of its name, a pack, or a result file
-    #[arg(value_name = "BASE")]
-    pub(crate) base: PathBuf,
+    #[arg(value_name = "BASE", required_unless_present = "base_file")]
+    pub(crate) base: Option<PathBuf>,
 
     /// The run to judge
-    #[arg(value_name = "NEW")]
-    pub(crate) new: PathBuf,
+    #[arg(value_name = "NEW", required_unless_present = "current")]
+    pub(crate) new: Option<PathBuf>,
+
+    /// BASE, as mcpchecker has it
+    #[arg(long = "base", hide = true, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["base", "new"], requires = "current")]
+    pub(crate) base_file: Option<PathBuf>,
+
+    /// NEW, as mcpchecker has it
+    #[arg(long, hide = true, value_name = "FILE", requires = "base_file")]
+    pub(crate) current: Option<PathBuf>,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]

@@ -1,10 +1,10 @@
 //! The arguments of `proctor result`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{Args, Subcommand, ValueEnum};
-
+use anyhow::{anyhow, bail};
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use proctor_core::pattern::Pattern;
 
 use super::{DiffArgs, LoadingArgs, OutputArgs, SummaryArgs, VerifyArgs};
@@ -148,6 +148,7 @@ pub(crate) struct CoverageArgs {
   proctor result view my-suite codex/fix-crash-loop 4   its fourth trial with one agent
   proctor result view latest --raw | less               every recorded event
   proctor result view latest fix-crash-loop --follow    a trial that is running now
+  proctor result view latest --max-events 15 --max-output-lines 4
   proctor result view latest -o json | jq 'select(.event.frame)'
 
 On a terminal, long output goes through PROCTOR_PAGER or PAGER, or else `less`.
@@ -165,7 +166,7 @@ pub(crate) struct ViewArgs {
     pub(crate) names: Vec<String>,
 
     /// Only trials whose name contains TEXT
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, alias = "task", value_name = "TEXT")]
     pub(crate) trial: Option<String>,
 
     /// Show every recorded event in order, one per line
@@ -184,6 +185,9 @@ pub(crate) struct ViewArgs {
     #[arg(long, conflicts_with_all = ["raw", "findings", "output"])]
     pub(crate) follow: bool,
 
+    #[command(flatten)]
+    pub(crate) lengths: LengthArgs,
+
     /// Write to the terminal directly, not through a pager
     #[arg(long)]
     pub(crate) no_pager: bool,
@@ -191,6 +195,29 @@ pub(crate) struct ViewArgs {
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ViewFormat,
+}
+
+/// The flags that set how much of a conversation is shown.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct LengthArgs {
+    /// Show the model's turns; `--timeline=false` shows only calls and checks
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(conflicts_with_all = ["raw", "findings"], hide_default_value = true)]
+    pub(crate) timeline: bool,
+
+    /// Show at most N turns and calls of each trial; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(conflicts_with_all = ["raw", "findings", "follow"])]
+    pub(crate) max_events: usize,
+
+    /// Show at most N lines of each text; 0 shows all lines
+    #[arg(long, value_name = "N", conflicts_with_all = ["raw", "findings", "full"])]
+    pub(crate) max_output_lines: Option<usize>,
+
+    /// Wrap lines at N columns instead of the terminal's width
+    #[arg(long, value_name = "N", conflicts_with_all = ["raw", "findings"])]
+    pub(crate) max_line_length: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -279,6 +306,7 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor result convert latest --to junit --out results.xml
+  proctor result convert latest --to junit --task create-pod
   proctor result convert latest --to html --out report.html
   proctor result convert latest --to csv --out tables
   proctor result convert latest --to csv --table calls | head
@@ -293,13 +321,21 @@ pub(crate) struct ConvertArgs {
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
+    /// The run, if the format is the first word, as in `convert junit FILE`
+    #[arg(value_name = "FILE", hide = true, conflicts_with = "to")]
+    pub(crate) file: Option<PathBuf>,
+
     /// The format
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) to: ConvertFormat,
+    #[arg(long, value_name = "FORMAT", required_unless_present = "file")]
+    pub(crate) to: Option<ConvertFormat>,
 
     /// Write to this file instead of stdout; with `--to csv` and no `--table`, to files in this folder
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, alias = "output-file", value_name = "PATH")]
     pub(crate) out: Option<PathBuf>,
+
+    /// Only cases whose name contains TEXT, with `--to junit`, `markdown` or `json`
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) task: Option<String>,
 
     /// The table of `--to csv`
     #[arg(long, value_name = "TABLE")]
@@ -312,6 +348,26 @@ pub(crate) struct ConvertArgs {
     /// Maximum size of `--to html`, such as 25MB (the default): details of passed trials are left out first
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<ByteSize>,
+}
+
+impl ConvertArgs {
+    /// The run and the format, whichever of the two ways they are written.
+    pub(crate) fn what(&self) -> anyhow::Result<(&Path, ConvertFormat)> {
+        match (&self.file, self.to) {
+            (None, Some(format)) => Ok((&self.run, format)),
+            (Some(file), _) => {
+                let name = self.run.to_string_lossy();
+                let format = ConvertFormat::from_str(&name, false);
+                let format = format.map_err(|_| {
+                    anyhow!(
+                        "unknown format `{name}`; write `proctor result convert RUN --to FORMAT`"
+                    )
+                })?;
+                Ok((file, format))
+            }
+            (None, None) => bail!("name the format with `--to`"),
+        }
+    }
 }
 
 /// A number of bytes, such as `25MB`.

@@ -13,18 +13,23 @@ use clap::{Args, ValueEnum};
   proctor result summary latest
   proctor result summary latest --failures           every cause, with its trials
   proctor result summary latest --cases --agents     every case, and every agent
+  proctor result summary latest --task create        only cases with `create` in their name
   proctor result summary latest -o json | jq '.causes[] | {count, check, reason}'
   proctor result summary latest -o markdown | gh pr comment --body-file -
   proctor result summary latest --github-output >> \"$GITHUB_OUTPUT\"
 
 The summary reads the index of the run and no trial, so it is quick for any number of trials.
 
-Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record.")]
+Exit codes: 0 shown (even if the run failed), 2 usage error or unreadable record, 4 no trial selected.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct SummaryArgs {
     /// The run: its folder, `latest`, a unique part of its name, a pack, or a result file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
+
+    /// Only cases whose name contains TEXT. The gate belongs to the whole run
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) task: Option<String>,
 
     /// List every case that failed or is inconclusive, and every cause
     #[arg(long, conflicts_with_all = ["failures", "cases", "agents"])]

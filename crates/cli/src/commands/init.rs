@@ -1,4 +1,4 @@
-//! `proctor init`: writes a small example suite, or a first selection file for a server.
+//! `proctor init`: writes a small example suite, a suite from a recording, or a first selection file for a server.
 
 mod selection;
 
@@ -7,8 +7,11 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use proctor_core::draft::SuiteDraft;
+use proctor_core::hint::counted;
 use proctor_core::printable::printable;
 
+use super::result::source;
 use crate::args::InitArgs;
 use crate::exit::Exit;
 use crate::output;
@@ -28,10 +31,34 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<Exit> {
     if server.url.is_some() || server.config.is_some() || !server.command.is_empty() {
         bail!("a server belongs to `--selection`");
     }
-    let folder = &args.folder;
-    let taken: Vec<&str> = FILES
-        .iter()
-        .map(|(name, _)| *name)
+    let mut text = String::new();
+    if let Some(run) = &args.from {
+        let source = source::open(run)?;
+        let draft = SuiteDraft::of(source.run())
+            .with_context(|| format!("can't write a suite from `{}`", run.display()))?;
+        let files = draft.files.iter();
+        let files: Vec<_> = files.map(|(name, text)| (*name, text.as_str())).collect();
+        write_all(&args.folder, &files, &mut text)?;
+        for note in &draft.notes {
+            text.push_str(&format!("note: {}\n", printable(note)));
+        }
+        let calls = counted(draft.calls, "recorded call");
+        text.push_str(&format!(
+            "the script makes {calls}; it tests the server, not an agent\n"
+        ));
+    } else {
+        write_all(&args.folder, &FILES, &mut text)?;
+    }
+    let eval = args.folder.join("eval.yaml").display().to_string();
+    text.push_str(&format!("next: proctor check {}\n", printable(&eval)));
+    output::result(&text)?;
+    Ok(Exit::Ok)
+}
+
+/// Writes the files of a suite, none of which may exist.
+fn write_all(folder: &Path, files: &[(&str, &str)], text: &mut String) -> anyhow::Result<()> {
+    let names = files.iter().map(|(name, _)| *name);
+    let taken: Vec<&str> = names
         .filter(|name| folder.join(name).symlink_metadata().is_ok())
         .collect();
     if !taken.is_empty() {
@@ -41,17 +68,13 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<Exit> {
             proctor_core::hint::listed(taken)
         );
     }
-    let mut text = String::new();
-    for (name, content) in FILES {
+    for (name, content) in files {
         let path = folder.join(name);
         write_new(&path, content).with_context(|| format!("can't write `{}`", path.display()))?;
         let shown = path.display().to_string();
         text.push_str(&format!("wrote {}\n", printable(&shown)));
     }
-    let eval = folder.join("eval.yaml").display().to_string();
-    text.push_str(&format!("next: proctor check {}\n", printable(&eval)));
-    output::result(&text)?;
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 /// Writes a new file; fails if the file exists, also if another process just created it.

@@ -1,10 +1,10 @@
 //! `proctor result show`: shows the report of a run again, or of a part of it, from its record.
 
-mod filter;
+pub(super) mod filter;
 
 use proctor_core::gate::Gate;
 use proctor_core::summary::Summary;
-use proctor_report::{Report, ReportPart};
+use proctor_report::Report;
 
 use self::filter::Filter;
 use super::result::source;
@@ -30,11 +30,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::NothingSelected);
     };
     let report = Report {
-        part: Some(ReportPart {
-            filter: &filter.words,
-            trials: whole.trials().count(),
-            by_outcome: filter.trials.failed,
-        }),
+        part: Some(filter.part(&whole)),
         ..source.report(&part, &gate)
     };
     show(args, &targets, &report)

@@ -26,17 +26,14 @@ pub(crate) fn run(
     only: Option<&[NamedTrial]>,
 ) -> anyhow::Result<Exit> {
     let view = View { run, args, only };
-    let is_whole = args.trial.is_none() && only.is_none();
-    if is_whole {
+    if only.is_none() {
         view.title(&format!("run {}", run.started().name))?;
         view.events(run.events()?)?;
     }
-    let mut selected = is_whole;
     for trial in run.trials()? {
-        if !view.selects(&trial)? {
+        if !view.selects(&trial) {
             continue;
         }
-        selected = true;
         let state = if trial.ended { "" } else { ", unfinished" };
         view.title(&format!(
             "trial {} (attempt {}){state}",
@@ -44,12 +41,7 @@ pub(crate) fn run(
         ))?;
         view.events(run.trial(&trial)?)?;
     }
-    if selected {
-        Ok(Exit::Ok)
-    } else {
-        output::message("no trial name contains that text\n")?;
-        Ok(Exit::NothingSelected)
-    }
+    Ok(Exit::Ok)
 }
 
 struct View<'a> {
@@ -59,22 +51,9 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Whether `--trial` selects a trial, by its file name or by the name of its case.
-    fn selects(&self, trial: &TrialFile) -> Result<bool, RecordError> {
-        if let Some(only) = self.only {
-            return Ok(only.iter().any(|named| named.file == *trial));
-        }
-        let Some(part) = &self.args.trial else {
-            return Ok(true);
-        };
-        if trial.stem.contains(part) {
-            return Ok(true);
-        }
-        let first = self.run.trial(trial)?.next().transpose()?;
-        Ok(match first.map(|event| event.event) {
-            Some(EventKind::TrialStarted(started)) => started.case.contains(part),
-            _ => false,
-        })
+    fn selects(&self, trial: &TrialFile) -> bool {
+        self.only
+            .is_none_or(|only| only.iter().any(|named| named.file == *trial))
     }
 
     fn title(&self, text: &str) -> anyhow::Result<()> {

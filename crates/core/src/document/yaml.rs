@@ -1,7 +1,7 @@
 //! Writes values as YAML, for files that people read and edit.
 //!
 //! Its main function is [`push_block`]. What it writes, [`parse`](super::parse) reads back as the same
-//! value; strings are always quoted, so that no syntax in them has an effect.
+//! value; strings other than plain words are quoted, so that no syntax in them has an effect.
 
 use serde_json::Value;
 
@@ -36,8 +36,10 @@ pub fn quoted(text: &str) -> String {
 
 /// The key of a map, in quotes only where it needs them.
 pub fn key(text: &str) -> String {
-    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text
+    // An operator of a matcher, such as `$match`, is a plain word too.
+    let word = text.strip_prefix('$').unwrap_or(text);
+    let is_plain = word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
         && !WORDS.contains(&text.to_ascii_lowercase().as_str());
@@ -46,6 +48,15 @@ pub fn key(text: &str) -> String {
     } else {
         quoted(text)
     }
+}
+
+/// A string: a plain word, or in the quotes that need fewer escapes.
+fn string(text: &str) -> String {
+    let is_escaped = |c: char| is_hidden(c) || matches!(c, '\n' | '\t' | '\r');
+    if text.contains(['\\', '"']) && !text.contains(is_escaped) {
+        return format!("'{}'", text.replace('\'', "''"));
+    }
+    key(text)
 }
 
 /// Adds a value after `key:` or `-`: on the same line, or on separate lines with this indentation.
@@ -71,7 +82,7 @@ pub fn push_block(out: &mut String, value: &Value, indent: usize) {
                 }
             }
         }
-        Value::String(text) => out.push_str(&format!(" {}", quoted(text))),
+        Value::String(text) => out.push_str(&format!(" {}", string(text))),
         scalar => out.push_str(&format!(" {scalar}")),
     }
 }
@@ -104,7 +115,7 @@ mod tests {
     #[test]
     fn lists_and_maps_stand_on_lines_of_their_own() {
         let value = json!({"a": [1, {"b": "x", "yes": []}, [[true], {}]], "c d": null, "e": "1"});
-        let expected = "value:\n  a:\n    - 1\n    - b: \"x\"\n      \"yes\": []\n    - - - true\n      - {}\n  \"c d\": null\n  e: \"1\"\n";
+        let expected = "value:\n  a:\n    - 1\n    - b: x\n      \"yes\": []\n    - - - true\n      - {}\n  \"c d\": null\n  e: \"1\"\n";
         assert_eq!(written(&value), expected);
         assert!(equal(&read(expected), &value));
     }

@@ -16,28 +16,47 @@ pub struct AssertionCount {
     pub total: u64,
 }
 
+/// The assertions of one attempt.
+#[derive(Debug, Clone, Default)]
+pub struct AttemptAssertions {
+    pub count: AssertionCount,
+    /// The assertions that did not pass, as `toolsUsed: reason`.
+    pub failed: Vec<String>,
+}
+
 /// The assertions of each attempt, by its file.
 #[derive(Debug, Default)]
-pub struct AssertionCounter(HashMap<String, AssertionCount>);
+pub struct AssertionCounter(HashMap<String, AttemptAssertions>);
 
 impl AssertionCounter {
     pub fn add(&mut self, entry: &IndexEntry) {
-        let count = self.0.entry(entry.file.clone()).or_default();
+        let found = self.0.entry(entry.file.clone()).or_default();
         for check in &entry.attempt.checks {
-            if matches!(check.id, Some(CheckId::Assertion(_))) {
-                count.total += 1;
-                count.passed += u64::from(check.verdict == Verdict::Pass);
+            if !matches!(check.id, Some(CheckId::Assertion(_))) {
+                continue;
+            }
+            found.count.total += 1;
+            match &check.verdict {
+                Verdict::Pass => found.count.passed += 1,
+                Verdict::Fail { reason } | Verdict::Unknown { reason } => {
+                    found.failed.push(format!("{}: {reason}", check.check));
+                }
             }
         }
+    }
+
+    /// The assertions of the attempt in a file.
+    pub fn of(&self, file: &str) -> Option<&AttemptAssertions> {
+        self.0.get(file)
     }
 
     /// The assertions of the attempts that count. Those of earlier attempts don't.
     pub fn finish(&self, summary: &Summary) -> AssertionCount {
         let results = summary.trials().filter_map(|(_, _, t)| t.result.as_ref());
         let counts = results.filter_map(|result| self.0.get(&result.file));
-        counts.fold(AssertionCount::default(), |sum, count| AssertionCount {
-            passed: sum.passed + count.passed,
-            total: sum.total + count.total,
+        counts.fold(AssertionCount::default(), |sum, found| AssertionCount {
+            passed: sum.passed + found.count.passed,
+            total: sum.total + found.count.total,
         })
     }
 }

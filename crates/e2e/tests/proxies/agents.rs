@@ -19,7 +19,7 @@ const PROMPT: &str = "Have the server say hello.";
 
 /// An agent that is run once.
 #[derive(Debug, Clone, Copy)]
-enum Agent {
+pub enum Agent {
     ClaudeCode,
     Goose,
 }
@@ -30,7 +30,7 @@ fn arguments() -> Value {
 
 impl Agent {
     /// The command that has it do its task with the server behind a door, in a home of its own.
-    fn command(self, door: &Door, model: &str, home: &Path) -> Command {
+    pub fn command(self, door: &Door, model: &str, home: &Path) -> Command {
         let (file, words) = match self {
             Self::ClaudeCode => (
                 "agents/claude-code/node_modules/.bin/claude",
@@ -135,11 +135,19 @@ fn goose(door: &Door) -> Vec<String> {
 
 /// A model that calls the tool, whatever an agent calls that, and then tells what came of it.
 fn model(folder: &Path) -> ListeningServer {
-    let call = json!({"tool": "echo", "arguments": arguments()});
-    let rules = json!([
-        {"when": {"results": 0, "tool": "echo"}, "reply": {"calls": [call]}},
-        {"when": {"results": 1}, "reply": {"text": "The tool said: {result}"}},
-    ]);
+    scripted(folder, &json!([{"tool": "echo", "arguments": arguments()}]))
+}
+
+/// A model that makes calls one after another, and then tells what came of the last one.
+pub fn scripted(folder: &Path, calls: &Value) -> ListeningServer {
+    let calls = calls.as_array().expect("a list of calls");
+    let rules = calls.iter().enumerate().map(|(results, call)| {
+        let when = json!({"results": results, "tool": call["tool"]});
+        json!({"when": when, "reply": {"calls": [call]}})
+    });
+    let mut rules: Vec<Value> = rules.collect();
+    let when = json!({"results": calls.len()});
+    rules.push(json!({"when": when, "reply": {"text": "The tool said: {result}"}}));
     let script = json!({"kind": "Script", "rules": rules}).to_string();
     let file = folder.join("model.yaml");
     std::fs::write(&file, script).expect("a file can be written");

@@ -3,6 +3,7 @@
 mod agents;
 mod bridge;
 mod conformance;
+mod drafted;
 mod edited;
 mod hosted;
 mod packages;

@@ -10,9 +10,8 @@ use super::{ConversationOptions, FAINT};
 use crate::terminal::lines::{cut, defused, fits, fitting};
 use crate::words;
 
-/// How many lines of a text are shown before the part that is left out, and after it.
-const HEAD: usize = 16;
-const TAIL: usize = 8;
+/// How many lines of a text are shown by default.
+const LINES: usize = 24;
 
 /// How many bytes of a text are wrapped at all, unless it is shown whole.
 const WRAPPED: usize = 64 * 1024;
@@ -35,10 +34,14 @@ pub(super) struct Screen {
     width: usize,
     colour: bool,
     full: bool,
+    /// How many lines of a text are shown before the part that is left out, and after it.
+    head: usize,
+    tail: usize,
 }
 
 impl Screen {
     pub(super) fn new(options: &ConversationOptions) -> Self {
+        let lines = options.max_lines.unwrap_or(LINES);
         Self {
             out: String::new(),
             is_empty: true,
@@ -46,6 +49,8 @@ impl Screen {
             width: options.style.width.max(40),
             colour: options.style.colour,
             full: options.full,
+            head: lines - lines / 3,
+            tail: lines / 3,
         }
     }
 
@@ -139,8 +144,8 @@ impl Screen {
             ));
             lines.extend(wrapped_lines(tail, room));
         }
-        let left_out = match lines.len().checked_sub(HEAD + TAIL) {
-            Some(more) if more > 1 && !self.full => HEAD..HEAD + more,
+        let left_out = match lines.len().checked_sub(self.head + self.tail) {
+            Some(more) if more > 1 && !self.full => self.head..self.head + more,
             _ => 0..0,
         };
         for (index, line) in lines.iter().enumerate() {

@@ -9,7 +9,7 @@ use proctor_core::summary::{AgentSummary, Summary};
 use serde_json::{Value, json};
 
 use super::cells::{CaseStatus, Cell, worst_first};
-use super::{RunSummary, strip};
+use super::{RunSummary, outputs, strip};
 use crate::{coverage, selection, words};
 
 /// The version of the document. It increases if a field changes its meaning or is removed.
@@ -50,6 +50,16 @@ pub fn document(run: &RunSummary<'_>) -> Value {
     });
     if let Some(selection) = selection::document(summary) {
         out["selection"] = selection;
+    }
+    if let Some(part) = &run.part {
+        let gate = out["gate"].take();
+        out["part"] = json!({
+            "filter": part.filter,
+            "wholeRun": { "trials": part.trials, "gate": gate },
+        });
+    }
+    if let (Some(out), Value::Object(tasks)) = (out.as_object_mut(), outputs::tasks(run)) {
+        out.extend(tasks);
     }
     out
 }

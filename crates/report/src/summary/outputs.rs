@@ -1,17 +1,20 @@
-//! The numbers of a run as outputs of a step on GitHub Actions.
+//! The numbers of a run under the names that mcpchecker gives them: as outputs of a step on GitHub Actions, and as JSON.
 
 use proctor_core::coverage::ServerCoverage;
+use proctor_core::event::Outcome;
 use proctor_core::gate::Gate;
 use proctor_core::model::Usage;
-use proctor_core::summary::AssertionCount;
+use proctor_core::summary::{CaseSummary, TrialSummary};
+use serde_json::{Value, json};
 
 use super::RunSummary;
 use super::cells::{CaseStatus, worst_first};
 
 /// One line for each output: `key=value`. The first keys are those of mcpchecker, where a task is a trial. An
 /// unknown value is empty.
-pub fn github_output(run: &RunSummary<'_>, assertions: AssertionCount) -> String {
+pub fn github_output(run: &RunSummary<'_>) -> String {
     let summary = run.summary;
+    let assertions = run.assertions.finish(summary);
     let counts = summary.counts();
     let cells = worst_first(summary);
     let is_met = |standing| matches!(standing, CaseStatus::Passed | CaseStatus::Flaky);
@@ -34,10 +37,12 @@ pub fn github_output(run: &RunSummary<'_>, assertions: AssertionCount) -> String
         String::new()
     };
     let (passed, total) = (u64::from(counts.passed), u64::from(counts.total()));
-    let gate = match run.gate {
-        Gate::Met => "met",
-        Gate::Missed { .. } => "missed",
-        Gate::Open { .. } => "inconclusive",
+    // A part of a run has no gate.
+    let gate = match (run.gate, run.part) {
+        (_, Some(_)) => "",
+        (Gate::Met, None) => "met",
+        (Gate::Missed { .. }, None) => "missed",
+        (Gate::Open { .. }, None) => "inconclusive",
     };
     let outputs = [
         ("results-file", run.folder.display().to_string()),
@@ -77,12 +82,54 @@ pub fn github_output(run: &RunSummary<'_>, assertions: AssertionCount) -> String
     lines.collect()
 }
 
-/// A share with four digits. Without any, it is 0: that is not a pass.
+/// The keys of mcpchecker's JSON summary, where a task is a trial.
+pub(super) fn tasks(run: &RunSummary<'_>) -> Value {
+    let (summary, counts) = (run.summary, run.summary.counts());
+    let assertions = run.assertions.finish(summary);
+    let (passed, total) = (u64::from(counts.passed), u64::from(counts.total()));
+    let tokens = Some(summary.agent.usage.total()).filter(|_| summary.agent.unmetered == 0);
+    json!({
+        "resultsFile": run.folder.to_string_lossy(),
+        "tasks": summary.trials().map(|(case, _, trial)| task(run, case, trial)).collect::<Vec<_>>(),
+        "tasksTotal": total,
+        "tasksPassed": passed,
+        "taskPassRate": ratio(passed, total),
+        "assertionsTotal": assertions.total,
+        "assertionsPassed": assertions.passed,
+        "assertionPassRate": ratio(assertions.passed, assertions.total),
+        "totalTokensEstimate": tokens,
+    })
+}
+
+fn task(run: &RunSummary<'_>, case: &CaseSummary, trial: &TrialSummary) -> Value {
+    let result = trial.result.as_ref();
+    let assertions = result.and_then(|result| run.assertions.of(&result.file));
+    let failed = assertions.map_or(&[][..], |found| &found.failed);
+    let mut task = json!({
+        "name": case.case.name,
+        "taskPassed": trial.outcome() == Some(Outcome::Passed),
+        // Without a result, no assertion was evaluated.
+        "assertionsPassed": result.is_some() && failed.is_empty(),
+    });
+    if let Some(reason) = result.and_then(|result| result.reason.as_ref()) {
+        task["taskError"] = json!(reason);
+    }
+    if !failed.is_empty() {
+        task["failedAssertions"] = json!(failed);
+    }
+    task
+}
+
+/// A share with four digits.
 fn share(part: u64, all: u64) -> String {
+    format!("{:.4}", ratio(part, all))
+}
+
+/// A share, rounded down to four digits: 0.99999 must not look like 1. Without any, it is 0: that is not a pass.
+fn ratio(part: u64, all: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "far fewer trials than 2^52")]
     let share = part as f64 / all.max(1) as f64;
-    // 0.99999 must not look like 1.
-    format!("{:.4}", (share * 10_000.0).floor() / 10_000.0)
+    (share * 10_000.0).floor() / 10_000.0
 }
 
 /// One output. A value of several lines stands between delimiters that it does not contain, so that it can't add

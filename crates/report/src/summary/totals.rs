@@ -7,7 +7,7 @@ use proctor_core::statistics::failures_allowed;
 use proctor_core::summary::{Counts, Summary};
 
 use super::cells::{CaseStatus, Cell};
-use super::{BAD, DOUBTFUL, GOOD};
+use super::{BAD, DOUBTFUL, GOOD, RunSummary};
 use crate::sheet::Sheet;
 use crate::{sentences, words};
 
@@ -169,9 +169,12 @@ pub(super) fn coverage(sheet: &mut Sheet, coverage: &Coverage) {
     }
 }
 
-pub(super) fn gate(sheet: &mut Sheet, gate: &Gate) {
-    let reasons = gate.reasons();
-    let (word, style) = match gate {
+pub(super) fn gate(sheet: &mut Sheet, run: &RunSummary<'_>) {
+    if run.part.is_some() {
+        return sheet.fact("Gate", &sentences::gate_of_part(run.gate));
+    }
+    let reasons = run.gate.reasons();
+    let (word, style) = match run.gate {
         Gate::Met => ("met", GOOD),
         Gate::Missed { .. } => ("missed", BAD),
         Gate::Open { .. } => ("inconclusive", DOUBTFUL),

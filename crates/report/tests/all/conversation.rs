@@ -22,6 +22,9 @@ fn options(width: usize, full: bool) -> ConversationOptions {
     ConversationOptions {
         style: TerminalStyle { width, colour },
         full,
+        turns: true,
+        max_items: None,
+        max_lines: None,
     }
 }
 

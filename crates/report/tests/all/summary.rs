@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proctor_core::coverage::{Coverage, CoverageCounter};
-use proctor_core::summary::{AssertionCount, Summary};
+use proctor_core::summary::{AssertionCounter, Summary};
 use proctor_report::sheet::SheetStyle;
 use proctor_report::summary::{
     RunSummary, SummaryOptions, SummaryTable, document, github_output, render,
@@ -18,21 +18,27 @@ const PLAIN: SheetStyle = SheetStyle {
     utf8: true,
 };
 
-fn coverage(sample: &Sample) -> Coverage {
-    let mut counter = CoverageCounter::default();
-    let summary = Summary::observed(&sample.run, |entry| counter.add(entry)).expect("a summary");
-    counter
-        .finish(&sample.run, &summary.servers)
-        .expect("a coverage")
+fn counted(sample: &Sample) -> (Coverage, AssertionCounter) {
+    let (mut counter, mut assertions) = (CoverageCounter::default(), AssertionCounter::default());
+    let summary = Summary::observed(&sample.run, |entry| {
+        counter.add(entry);
+        assertions.add(entry);
+    });
+    let servers = summary.expect("a summary").servers;
+    let coverage = counter.finish(&sample.run, &servers);
+    (coverage.expect("a coverage"), assertions)
 }
 
 fn with<T>(sample: &Sample, use_it: impl FnOnce(&RunSummary<'_>) -> T) -> T {
+    let (coverage, assertions) = counted(sample);
     use_it(&RunSummary {
         folder: Path::new(".proctor/runs/sample"),
         name: "sample",
         summary: &sample.summary,
         gate: &sample.gate,
-        coverage: &coverage(sample),
+        coverage: &coverage,
+        assertions: &assertions,
+        part: None,
     })
 }
 
@@ -203,16 +209,10 @@ fn cases_and_agents_are_tables() {
 
 #[test]
 fn outputs_for_other_steps_are_lines_of_keys_and_values() {
-    let count = AssertionCount {
-        passed: 7,
-        total: 9,
-    };
-    let text = with(&Sample::new(), |run| github_output(run, count));
+    let text = with(&Sample::new(), github_output);
     insta::assert_snapshot!(text);
     // A run without a verdict has no rate that a script would take for a pass.
-    let none = with(&Sample::without_trials(), |run| {
-        github_output(run, AssertionCount::default())
-    });
+    let none = with(&Sample::without_trials(), github_output);
     for line in [
         "task-pass-rate=0.0000\n",
         "assertion-pass-rate=0.0000\n",

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let source = source::open(&args.run)?;
     let run = source.run();
     let is_raw = args.raw || args.findings || args.output == ViewFormat::Json;
-    if is_raw && args.names.is_empty() {
+    if is_raw && args.names.is_empty() && args.trial.is_none() {
         return view::run(run, args, None);
     }
     let trials = if let Some(text) = &args.trial {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
         return view::run(run, args, Some(&trials));
     }
     if args.follow {
-        return follow::run(run, trials, args.full);
+        return follow::run(run, trials, &options(args));
     }
     if trials.is_empty() {
         output::message("the run has no trials; `--raw` shows its events\n")?;
@@ -58,9 +58,10 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
 }
 
 fn show(run: &RunReader, trials: &[NamedTrial], args: &ViewArgs) -> anyhow::Result<Exit> {
+    let options = options(args);
     let mut pager = Pager::start(!args.no_pager);
     for trial in trials {
-        show_trial(run, trial, args.full, &mut pager)?;
+        show_trial(run, trial, &options, &mut pager)?;
     }
     Ok(Exit::Ok)
 }
@@ -69,13 +70,12 @@ fn show(run: &RunReader, trials: &[NamedTrial], args: &ViewArgs) -> anyhow::Resu
 fn show_trial(
     run: &RunReader,
     trial: &NamedTrial,
-    full: bool,
+    options: &ConversationOptions,
     pager: &mut Pager,
 ) -> anyhow::Result<()> {
-    let options = options(full);
     let fold = options.fold_options();
     let outline = TrialOutline::read(run, &trial.file, &fold)?;
-    let mut conversation = Conversation::new(&heading(trial), &outline, &options);
+    let mut conversation = Conversation::new(&heading(trial), &outline, options);
     outline.each_item(run, &trial.file, &fold, |item| -> anyhow::Result<()> {
         conversation.item(&item);
         if conversation.waiting_bytes() > WRITTEN {
@@ -87,13 +87,22 @@ fn show_trial(
     pager.write(&conversation.take())
 }
 
-fn options(full: bool) -> ConversationOptions {
+fn options(args: &ViewArgs) -> ConversationOptions {
+    let lengths = args.lengths;
+    // Zero means all.
+    let lines = lengths.max_output_lines.map(|lines| match lines {
+        0 => usize::MAX,
+        lines => lines,
+    });
     ConversationOptions {
         style: TerminalStyle {
-            width: output::width(),
+            width: lengths.max_line_length.unwrap_or_else(output::width),
             colour: true,
         },
-        full,
+        full: args.full,
+        turns: lengths.timeline,
+        max_items: Some(lengths.max_events).filter(|events| *events > 0),
+        max_lines: lines,
     }
 }
 

@@ -12,28 +12,53 @@ use proctor_core::summary::Summary;
 use proctor_report::csv::{self, Table};
 use proctor_report::{Report, ReportError, html, junit, markdown, mcpchecker, otlp};
 
+use super::super::show::filter::Filter;
 use super::super::shown;
 use super::super::target::Target;
 use super::source;
 use crate::args::{ConvertArgs, ConvertFormat, CsvTable};
 use crate::exit::Exit;
+use crate::output;
 
 pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Exit> {
-    check(args)?;
-    let target = match (&args.out, is_folder(args)) {
+    let (run, format) = args.what()?;
+    check(args, format)?;
+    let target = match (&args.out, is_folder(args, format)) {
         (Some(path), false) => Some(Target::open(path)?),
         _ => None,
     };
-    let source = source::open(&args.run)?;
+    let source = source::open(run)?;
     // Programs act on the result, so the index must match the trial files.
-    let summary = Summary::checked(source.run())?;
-    let gate = Gate::of(&summary);
-    let report = source.report(&summary, &gate);
-    match (&args.out, args.to) {
-        (Some(folder), ConvertFormat::Csv) if args.table.is_none() => tables(&report, folder)?,
+    let whole = Summary::checked(source.run())?;
+    let gate = Gate::of(&whole);
+    let filter = args.task.as_deref().map(Filter::of_task).transpose()?;
+    let report = source.report(&whole, &gate);
+    let Some(filter) = filter else {
+        return write(&report, args, format, target);
+    };
+    let Some(part) = whole.part(source.run(), &filter.trials)? else {
+        output::message(&filter.nothing_selected(&whole))?;
+        return Ok(Exit::NothingSelected);
+    };
+    let report = Report {
+        part: Some(filter.part(&whole)),
+        summary: &part,
+        ..report
+    };
+    write(&report, args, format, target)
+}
+
+fn write(
+    report: &Report<'_>,
+    args: &ConvertArgs,
+    format: ConvertFormat,
+    target: Option<Target>,
+) -> anyhow::Result<Exit> {
+    match &args.out {
+        Some(folder) if is_folder(args, format) => tables(report, folder)?,
         _ => {
-            let agent = agent(args, &summary)?;
-            let render = |out: &mut dyn Write| render(&report, args, agent, out);
+            let agent = agent(args, format, report.summary)?;
+            let render = |out: &mut dyn Write| render(report, args, (format, agent), out);
             match target {
                 Some(target) => target.write(render)?,
                 None => to_stdout(render)?,
@@ -44,16 +69,19 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Exit> {
 }
 
 /// Refuses flags that have no meaning together.
-fn check(args: &ConvertArgs) -> anyhow::Result<()> {
-    let is_csv = args.to == ConvertFormat::Csv;
+fn check(args: &ConvertArgs, format: ConvertFormat) -> anyhow::Result<()> {
+    let is_csv = format == ConvertFormat::Csv;
     if args.table.is_some() && !is_csv {
         bail!("`--table` belongs to `--to csv`");
     }
-    if args.agent.is_some() && args.to != ConvertFormat::Mcpchecker {
+    if args.agent.is_some() && format != ConvertFormat::Mcpchecker {
         bail!("`--agent` belongs to `--to mcpchecker`");
     }
-    if args.max_size.is_some() && args.to != ConvertFormat::Html {
+    if args.max_size.is_some() && format != ConvertFormat::Html {
         bail!("`--max-size` belongs to `--to html`");
+    }
+    if args.task.is_some() && !can_be_partial(format) {
+        bail!("`--task` belongs to `--to junit`, `--to markdown` and `--to json`");
     }
     if is_csv && args.table.is_none() && args.out.is_none() {
         bail!("CSV has several tables: name a folder with `--out`, or one of them with `--table`");
@@ -61,18 +89,29 @@ fn check(args: &ConvertArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether the format says that it shows a part of a run.
+fn can_be_partial(format: ConvertFormat) -> bool {
+    match format {
+        ConvertFormat::Junit | ConvertFormat::Markdown | ConvertFormat::Json => true,
+        ConvertFormat::Csv
+        | ConvertFormat::Mcpchecker
+        | ConvertFormat::Otlp
+        | ConvertFormat::Html => false,
+    }
+}
+
 /// Whether `--out` names a folder.
-fn is_folder(args: &ConvertArgs) -> bool {
-    args.to == ConvertFormat::Csv && args.table.is_none()
+fn is_folder(args: &ConvertArgs, format: ConvertFormat) -> bool {
+    format == ConvertFormat::Csv && args.table.is_none()
 }
 
 fn render(
     report: &Report<'_>,
     args: &ConvertArgs,
-    agent: usize,
+    (format, agent): (ConvertFormat, usize),
     out: &mut dyn Write,
 ) -> Result<(), ReportError> {
-    match args.to {
+    match format {
         ConvertFormat::Junit => junit::write(report, out),
         ConvertFormat::Markdown => {
             let text = markdown::render(report, markdown::COMMENT);
@@ -119,7 +158,7 @@ fn to_stdout(render: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>) -> 
 }
 
 /// The index of the agent whose results are written.
-fn agent(args: &ConvertArgs, summary: &Summary) -> anyhow::Result<usize> {
+fn agent(args: &ConvertArgs, format: ConvertFormat, summary: &Summary) -> anyhow::Result<usize> {
     let agents = &summary.plan.agents;
     let names = || listed(agents.iter().map(|agent| agent.name.as_str()));
     match &args.agent {
@@ -127,7 +166,7 @@ fn agent(args: &ConvertArgs, summary: &Summary) -> anyhow::Result<usize> {
             let found = agents.iter().position(|agent| agent.name == *name);
             found.with_context(|| format!("agent `{name}` not found; the run has {}", names()))
         }
-        None if agents.len() > 1 && args.to == ConvertFormat::Mcpchecker => bail!(
+        None if agents.len() > 1 && format == ConvertFormat::Mcpchecker => bail!(
             "a result file of mcpchecker holds one agent: choose with `--agent` one of {}",
             names()
         ),

@@ -1,6 +1,6 @@
 //! `proctor result diff`: whether one run is worse than another.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use proctor_core::compare::{Comparison, RunFacts};
 use proctor_report::compare::{CompareReport, json, markdown, text};
 
@@ -10,7 +10,10 @@ use crate::exit::Exit;
 use crate::output;
 
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
-    let (base, new) = (source::open(&args.base)?, source::open(&args.new)?);
+    let base = args.base.as_ref().or(args.base_file.as_ref());
+    let new = args.new.as_ref().or(args.current.as_ref());
+    let (base, new) = base.zip(new).context("name the runs: BASE and NEW")?;
+    let (base, new) = (source::open(base)?, source::open(new)?);
     // A run is never worse than itself, so a slip of the pen would always be green.
     if base.is_same(&new) {
         bail!("BASE and NEW are the same run: `{}`", new.shown().display());

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use proctor_core::hint::{listed, nearest_hint};
+use proctor_core::pattern::Pattern;
 use proctor_core::plan::LabelSelector;
 use proctor_core::printable::printable;
+use proctor_core::record::RunReader;
 use proctor_core::summary::{Summary, TrialFilter};
+use proctor_report::ReportPart;
 
 use crate::args::FilterArgs;
 
@@ -13,10 +16,10 @@ use crate::args::FilterArgs;
 const NAMED: usize = 10;
 
 /// A filter with at least one condition.
-pub(super) struct Filter {
-    pub(super) trials: TrialFilter,
+pub(in crate::commands) struct Filter {
+    pub(in crate::commands) trials: TrialFilter,
     /// The flags, as a report shows them.
-    pub(super) words: String,
+    pub(in crate::commands) words: String,
 }
 
 impl Filter {
@@ -50,8 +53,37 @@ impl Filter {
         }))
     }
 
+    /// The part of a run that it selects, for a report.
+    pub(in crate::commands) fn part(&self, whole: &Summary) -> ReportPart<'_> {
+        ReportPart {
+            filter: &self.words,
+            trials: whole.trials().count(),
+            by_outcome: self.trials.failed,
+        }
+    }
+
+    /// The ids of the planned cases that it selects by their name.
+    pub(in crate::commands) fn cases(&self, run: &RunReader) -> anyhow::Result<BTreeSet<String>> {
+        let cases = Summary::planned(run)?.cases.into_iter();
+        let pattern = self.trials.case.as_ref();
+        let selected = cases.filter(|c| pattern.is_none_or(|p| p.is_match(&c.case.name)));
+        Ok(selected.map(|case| case.case.id).collect())
+    }
+
+    /// The filter of `--task`, which selects cases by a part of their name, in any case.
+    pub(in crate::commands) fn of_task(text: &str) -> anyhow::Result<Self> {
+        let pattern = format!("(?i){}", Pattern::escape(text));
+        Ok(Self {
+            trials: TrialFilter {
+                case: Some(Pattern::compile(&pattern)?),
+                ..TrialFilter::default()
+            },
+            words: format!("--task {text}"),
+        })
+    }
+
     /// The message if no trial matches: which flag can't match, and what would.
-    pub(super) fn nothing_selected(&self, summary: &Summary) -> String {
+    pub(in crate::commands) fn nothing_selected(&self, summary: &Summary) -> String {
         let agents: Vec<&str> = summary
             .plan
             .agents

@@ -9,9 +9,9 @@ use proctor_core::fold::Fold;
 use proctor_core::hint::listed;
 use proctor_core::record::{Position, RunReader};
 use proctor_core::trial_names::NamedTrial;
-use proctor_report::conversation::Follower;
+use proctor_report::conversation::{ConversationOptions, Follower};
 
-use super::{heading, options};
+use super::heading;
 use crate::exit::Exit;
 use crate::output;
 
@@ -21,7 +21,11 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// After so many looks without anything new, it asks whether the run still goes on.
 const PATIENCE: u32 = 10;
 
-pub(super) fn run(run: &RunReader, trials: Vec<NamedTrial>, full: bool) -> anyhow::Result<Exit> {
+pub(super) fn run(
+    run: &RunReader,
+    trials: Vec<NamedTrial>,
+    options: &ConversationOptions,
+) -> anyhow::Result<Exit> {
     let running: Vec<NamedTrial> = trials.into_iter().filter(|t| !t.file.ended).collect();
     let trial = match &running[..] {
         [] => {
@@ -37,11 +41,15 @@ pub(super) fn run(run: &RunReader, trials: Vec<NamedTrial>, full: bool) -> anyho
             return Ok(Exit::NothingSelected);
         }
     };
-    follow(run, trial, full)
+    follow(run, trial, options)
 }
 
-fn follow(run: &RunReader, mut trial: NamedTrial, full: bool) -> anyhow::Result<Exit> {
-    let (options, heading) = (options(full), heading(&trial));
+fn follow(
+    run: &RunReader,
+    mut trial: NamedTrial,
+    options: &ConversationOptions,
+) -> anyhow::Result<Exit> {
+    let heading = heading(&trial);
     let mut fold = Fold::new(options.fold_options());
     let mut follower = Follower::default();
     let mut position = Position::default();
@@ -57,7 +65,7 @@ fn follow(run: &RunReader, mut trial: NamedTrial, full: bool) -> anyhow::Result<
         position = events.position();
         if is_new {
             quiet = 0;
-            output::report(&follower.update(&heading, fold.clone().finish(), &options))?;
+            output::report(&follower.update(&heading, fold.clone().finish(), options))?;
         } else {
             quiet += 1;
         }
