@@ -6,6 +6,7 @@ use proctor_core::event::Actor;
 use proctor_core::printable::printable;
 use proctor_core::suite::auth::Auth;
 use proctor_run::engine::Engine;
+use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::auth::AuthError;
 use proctor_wire::auth::login::{LoginOptions, PendingLogin};
 use proctor_wire::auth::store::LoginStore;
@@ -102,7 +103,9 @@ async fn check(engine: &Engine, address: &str, store: &LoginStore) -> anyhow::Re
     server.auth = Some(Auth::Login { is_required: true });
     let redactor = engine.redactor(std::slice::from_ref(&server));
     let recorder = Recorder::nothing().redacting(&redactor);
-    let options = engine.connect_options(Actor::Person, recorder, &[], Timeouts::default());
+    let folder = TrialFolder::new("login");
+    let options =
+        engine.connect_options(Actor::Person, recorder, &[], Timeouts::default(), &folder);
     match Client::connect(&server, &options).await {
         Ok(client) => client.close().await,
         Err(ConnectError::Unauthorized { reason, .. }) => {

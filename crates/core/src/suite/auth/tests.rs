@@ -1,6 +1,6 @@
 use super::*;
 use crate::problem::Problems;
-use crate::suite::{Inputs, LoadedFile, load_any};
+use crate::suite::{Environment, Inputs, LoadedFile, load_any};
 
 /// The `auth` of a server with these lines, and the problems of the file.
 fn loaded(lines: &str) -> (Option<Auth>, Vec<String>) {
