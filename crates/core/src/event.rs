@@ -23,7 +23,7 @@ mod work;
 
 pub use crate::phase::Phase;
 
-pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
+pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd, TrialFolder};
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{
@@ -238,19 +238,6 @@ pub struct TrialStarted {
     pub repeat: u32,
     /// The number of the attempt, from one.
     pub attempt: u32,
-}
-
-/// The folder of a trial, at its end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TrialFolder {
-    /// The absolute path on the machine of the run.
-    pub path: String,
-    /// Whether the folder was left in place. It may have been removed since.
-    pub kept: bool,
-    /// Why Proctor could not remove it, if so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
 }
 
 /// How a trial ended.

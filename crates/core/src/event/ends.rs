@@ -1,4 +1,4 @@
-//! How connections and HTTP exchanges end, as facts from which verdicts are derived.
+//! How connections, HTTP exchanges and the folders of trials end, as facts from which verdicts are derived.
 //!
 //! The main type is [`ConnectionEnd`]. The texts next to these facts are for people only.
 
@@ -85,4 +85,17 @@ pub enum HttpFailure {
     ClientLeft,
     /// Proctor could not get a token that the server accepts.
     Unauthorized,
+}
+
+/// The folder of a trial, at its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialFolder {
+    /// The absolute path on the machine of the run.
+    pub path: String,
+    /// Whether the folder was left in place. It may have been removed since.
+    pub kept: bool,
+    /// Why Proctor could not remove it, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }

@@ -40,8 +40,8 @@ record! {
         "skills" => skills: Option<SkillMountFile>,
         /// Whether the agent reaches its model through Proctor's proxy, which measures token usage. Only Proctor supports this key.
         "modelTap" => model_tap: Option<bool>,
-        /// Additional environment variables of an `acp` or `commands` agent. Proctor expands `{env.NAME}`. Only
-        /// Proctor knows this key.
+        /// Additional environment variables of an `acp` or `commands` agent. Proctor expands `{env.NAME}`, `{trial.dir}`,
+        /// `{trial.id}`, `{random.id}` and `{random.port}`. Only Proctor knows this key.
         "env" => env: Table<WithSpan<LooseText>>,
         /// When an `acp` or `commands` agent connects to its servers. Only Proctor supports this key.
         "connects" => connects: Option<WithSpan<ConnectsWord>>,
@@ -99,7 +99,7 @@ record! {
     pub struct AcpFile {
         /// The program to start.
         "cmd" => cmd: String,
-        /// The arguments of the program.
+        /// The arguments of the program. Proctor expands `{trial.dir}`, `{trial.id}`, `{random.id}` and `{random.port}`.
         "args" => args: Vec<LooseText>,
     }
 }

@@ -2,20 +2,22 @@
 //!
 //! Its main type is [`Server`].
 
+mod texts;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+pub(super) use self::texts::TextScope;
 use super::Isolation;
 use super::auth::{self, Auth};
 use super::mcp_file::{McpFile, ServerFile, TransportWord};
 use super::step::values::FillError;
-use super::template::{Reference, Template};
 use super::trial_values::{TRIAL_DIR, TrialValues};
-use super::variables::{Environment, expand};
-use crate::decode::{Context, LooseText, Table};
-use crate::problem::{Code, Problem, Problems, Span, WithSpan};
+use super::variables::Environment;
+use crate::decode::Context;
+use crate::problem::{Code, Problem, Problems, WithSpan};
 
 /// An MCP server under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -122,16 +124,6 @@ pub struct Servers {
     pub enabled: Vec<Server>,
     /// The names of those that do not.
     pub disabled: Vec<String>,
-}
-
-/// Where the texts of an MCP config are resolved.
-#[derive(Clone, Copy)]
-pub(super) struct TextScope<'a> {
-    env: &'a Environment,
-    isolation: Isolation,
-    /// Whether trials fill in templates.
-    has_templates: bool,
-    pub(super) cx: &'a Context<'a>,
 }
 
 /// Resolves an MCP config.
@@ -319,81 +311,6 @@ fn is_http(url: &str) -> bool {
         url.strip_prefix(scheme)
             .is_some_and(|rest| !rest.is_empty())
     })
-}
-
-impl TextScope<'_> {
-    /// The scope of a text that is used before there is a trial.
-    pub(super) fn without_templates(mut self) -> Self {
-        self.has_templates = false;
-        self
-    }
-
-    pub(super) fn expand_table(&self, table: &Table<WithSpan<LooseText>>) -> BTreeMap<String, String> {
-        let all = table.iter();
-        all.map(|(key, value)| (key.value.clone(), self.expand(&value.value.0, value.span)))
-            .collect()
-    }
-
-    /// Expands variables. Templates stay as written until a trial fills them in.
-    pub(super) fn expand(&self, text: &str, span: Span) -> String {
-        self.check_templates(text, span);
-        let expanded = expand(text, self.env);
-        for name in expanded.unset {
-            let message = format!("the environment variable `{name}` is not set");
-            self.cx.report(
-                span,
-                Problem::warning(Code::UnsetVariable, message)
-                    .hint(format!("set it, or give a default: `${{{name}:-default}}`")),
-            );
-        }
-        expanded.text
-    }
-
-    /// Refuses templates that have no value here. One that is left in place would end up in the
-    /// name of a file.
-    fn check_templates(&self, text: &str, span: Span) {
-        let report = |problem: Problem| self.cx.report(span, problem);
-        let template = match Template::parse(text) {
-            Ok(template) => template,
-            Err(errors) => {
-                for error in errors {
-                    let problem = Problem::error(Code::Reference, error.message);
-                    report(problem.maybe_hint(error.hint));
-                }
-                return;
-            }
-        };
-        for reference in template.references() {
-            let is_shared = self.isolation == Isolation::Run;
-            match reference {
-                of_trial if of_trial.is_of_trial() && self.has_templates && is_shared => {
-                    let message = format!(
-                        "`{reference}` differs by trial, but with `isolation: run` all trials share the server"
-                    );
-                    let problem = Problem::error(Code::Conflict, message);
-                    report(problem.hint("remove `isolation: run`, or the template"));
-                }
-                of_trial if of_trial.is_of_trial() && self.has_templates => {}
-                Reference::Env(name) => {
-                    let problem = Problem::error(Code::Reference, unusable(reference));
-                    report(problem.hint(format!("write `${{{name}}}`")));
-                }
-                _ => report(Problem::error(Code::Reference, unusable(reference))),
-            }
-        }
-        let defaults = text.split("${").skip(1).filter_map(|v| v.split('}').next());
-        if defaults.clone().any(|variable| variable.contains(":-{")) {
-            let message = "the default of a variable can't contain a template";
-            report(Problem::error(Code::Value, message));
-        }
-    }
-}
-
-fn unusable(reference: &Reference) -> String {
-    format!(
-        "`{reference}` is not expanded: MCP configs support only `{{trial.dir}}`, `{{trial.id}}`, \
-         `{{random.id}}` and `{{random.port}}`"
-    )
 }
 
 /// The server that the environment names, if it names one: `MCP_COMMAND`, else `MCP_URL`, else

@@ -56,8 +56,20 @@ fn kept(result: &Value) -> Option<PathBuf> {
     result["proctor"]["folder"].as_str().map(PathBuf::from)
 }
 
+/// A verify step.
 fn script(text: &str) -> Value {
-    let env = json!({"ANSWER": "{agent.output}", "DIR": "{trial.dir}", "ID": "{trial.id}"});
+    step(
+        text,
+        &json!({"ANSWER": "{agent.output}", "DIR": "{trial.dir}", "ID": "{trial.id}"}),
+    )
+}
+
+/// A setup step.
+fn setup(text: &str) -> Value {
+    step(text, &json!({"DIR": "{trial.dir}"}))
+}
+
+fn step(text: &str, env: &Value) -> Value {
     json!([{"script": {"inline": format!("set -e\n{text}"), "env": env}}])
 }
 
@@ -72,14 +84,14 @@ fn every_trial_has_a_folder_of_its_own_which_servers_steps_and_prompts_know() {
         test "$(ls "$DIR" | wc -l)" = 2
         test "$(cat "$DIR/prompt")" = "$DIR""#,
     );
-    let setup = json!([{"script": {
+    let prepare = json!([{"script": {
         "inline": r#"mkdir "$PROCTOR_TRIAL_DIR/once"; rmdir "$PROCTOR_TRIAL_DIR/once"; printf %s "$PROMPT" > "$PROCTOR_TRIAL_DIR/prompt""#,
         "env": {"PROMPT": "{agent.prompt}"},
     }}]);
     let prompt = json!({"inline": "{trial.dir}"});
     suite.task(
         "one",
-        &json!({"prompt": prompt, "setup": setup, "verify": verify}),
+        &json!({"prompt": prompt, "setup": prepare, "verify": verify}),
     );
     let seen = check(&suite, &["-n", "4", "--jobs", "4", "-o", "json"]).run();
     assert_eq!(seen.code, Some(0), "{}", seen.stdout);
@@ -97,6 +109,35 @@ fn folder_of(event: &proctor_core::event::Event) -> Option<&str> {
 }
 
 #[test]
+fn an_agent_from_a_file_knows_the_folder() {
+    let suite = suite("  - reply: {text: done}\n");
+    let agent = json!({
+        "kind": "Agent",
+        "metadata": {"name": "shell"},
+        "connects": "onUse",
+        "env": {"OWN": "{trial.dir}/{trial.id}"},
+        "commands": {"runPrompt": r#": "{{ .Prompt }}"; echo "$PROCTOR_TRIAL_DIR $OWN""#},
+    });
+    suite.write("agent.yaml", &agent.to_string());
+    let config = json!({"agent": {"type": "file", "path": "agent.yaml"}});
+    suite.eval(&config, &json!({}));
+    let verify = script(r#"test "$ANSWER" = "$DIR $DIR/$ID""#);
+    suite.task("one", &json!({ "verify": verify }));
+    let seen = check(&suite, &["-n", "2", "--jobs", "2"]).run();
+    assert_eq!(seen.code, Some(0), "{}{}", seen.stdout, seen.stderr);
+    suite.write(
+        "agent.yaml",
+        &agent
+            .to_string()
+            .replace("$PROCTOR_TRIAL_DIR", "{trial.dir}"),
+    );
+    let refused = suite.proctor(&["check", "eval.yaml"]);
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("write `\"$PROCTOR_TRIAL_DIR\"`"), "{text}");
+}
+
+#[test]
 fn folders_are_kept_as_the_user_wants() {
     let check = |words: &[&str], kept_ones: &[&str]| {
         let suite = suite("  - reply: {text: done}\n");
@@ -105,7 +146,7 @@ fn folders_are_kept_as_the_user_wants() {
         // Its folder stays empty, so there is nothing to keep.
         let nothing = script(r#"rm "$DIR/wire.jsonl"; false"#);
         suite.task("void", &json!({"verify": nothing}));
-        let fill = json!([{"script": {"inline": "touch \"$PROCTOR_TRIAL_DIR/file\"; exit 3"}}]);
+        let fill = setup(r#"touch "$DIR/file"; exit 3"#);
         suite.task("ugly", &json!({"setup": fill, "verify": script("true")}));
         let seen = self::check(&suite, &[words, &["-o", "json"]].concat()).run();
         let all = results(&seen);
@@ -149,9 +190,9 @@ fn a_workspace_is_copied_first_with_links_and_modes() {
     fs::set_permissions(suite.path("fixtures/own/deep/run.sh"), executable).unwrap();
     symlink("../note.txt", suite.path("fixtures/own/deep/link")).unwrap();
     suite.eval(&json!({"workspace": "fixtures/all"}), &json!({}));
-    let of_eval = script(r#"cd "$DIR"; test "$(cat note.txt)" = "of the eval"; echo x > note.txt"#);
+    let of_eval = setup(r#"cd "$DIR"; test "$(cat note.txt)" = "of the eval"; echo x > note.txt"#);
     suite.task("eval", &json!({"setup": of_eval, "verify": script("true")}));
-    let of_task = script(
+    let of_task = setup(
         r#"cd "$DIR"
         test "$(cat note.txt)" = "of the task"
         test "$(readlink deep/link)" = ../note.txt
@@ -214,7 +255,7 @@ fn mistakes_are_errors_at_load_with_their_place() {
 fn told_by(output: &std::process::Output) -> PathBuf {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{output:?}");
-    PathBuf::from(text.trim())
+    PathBuf::from(text.lines().next().unwrap_or_default())
 }
 
 #[test]
@@ -289,7 +330,7 @@ fn a_recorded_session_has_a_folder() {
 #[test]
 fn another_attempt_has_another_folder() {
     let suite = suite("  - reply: {text: done}\n");
-    let once = script(r#"test ! -e "$DIR/mark" || exit 9; touch "$DIR/mark"; exit 7"#);
+    let once = setup(r#"test ! -e "$DIR/mark" || exit 9; touch "$DIR/mark"; exit 7"#);
     suite.task("one", &json!({"setup": once, "verify": script("true")}));
     let first = check(&suite, &[]).run();
     assert!(first.stdout.contains("code 7"), "{}", first.stdout);
@@ -331,7 +372,7 @@ fn a_replay_is_about_the_folder_of_its_own_trial() {
     };
     assert!(!again.events.iter().any(names_old));
     // A regrade needs no folder.
-    let regraded = suite.proctor(&["result", "regrade", record, "--suite", "eval.yaml"]);
+    let regraded = suite.proctor(&["result", "regrade", record]);
     let said = String::from_utf8_lossy(&regraded.stderr);
     assert_eq!(regraded.status.code(), Some(0), "{said}");
 }
@@ -352,7 +393,7 @@ fn the_digest_of_a_case_covers_its_workspace_and_no_paths() {
             .find(|line| line.contains("runPlanned"))
             .unwrap();
         let planned: Value = serde_json::from_str(planned).unwrap();
-        planned["event"]["runPlanned"]["cases"][0]["digest"].clone()
+        planned["event"]["runPlanned"]["cases"][0]["hash"].clone()
     };
     let first = digest();
     assert!(first.is_string());

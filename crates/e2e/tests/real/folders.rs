@@ -14,10 +14,10 @@ use crate::disk::{UNPRIVILEGED, skipped, works};
 use crate::servers;
 
 const RULES: &str = r"
-  - when: {prompt: remember, results: 0}
-    reply: {calls: [{tool: create_entities, arguments: {entities: [{name: Ada, entityType: person, observations: []}]}}]}
+  - when: {prompt: 'remember (\w+)', results: 0}
+    reply: {calls: [{tool: create_entities, arguments: {entities: [{name: '{match.1}', entityType: person, observations: []}]}}]}
   - when: {prompt: count, results: 0}
-    reply: {calls: [{tool: edit_file, arguments: {path: counter.txt, edits: [{oldText: zero, newText: one}]}}]}
+    reply: {calls: [{tool: edit_file, arguments: {path: counter.txt, edits: [{oldText: zero, newText: one zero}]}}]}
   - when: {prompt: 'commit (\S+)', results: 0}
     reply: {calls: [{tool: git_add, arguments: {repo_path: '{match.1}', files: [story.txt]}}]}
   - when: {prompt: 'commit (\S+)', results: 1}
@@ -29,77 +29,85 @@ const RULES: &str = r"
   - reply: {text: done}
 ";
 
-/// Four servers, each with its state in the folder of the trial, and no shell around any of them.
-fn four_servers() -> Value {
-    let sqlite = servers::installed("sdks/sqlite/bin/mcp-server-sqlite");
-    let packages = PathBuf::from(&sqlite)
-        .ancestors()
-        .nth(2)
-        .unwrap()
-        .to_owned();
-    json!({
-        "memory": {
+/// The entry of a server in an MCP config: with its state in the folder of the trial, and no shell around it.
+fn config(server: &str) -> Value {
+    match server {
+        "memory" => json!({
             "command": servers::node("mcp-server-memory"),
             "env": {"MEMORY_FILE_PATH": "{trial.dir}/memory.jsonl"},
-        },
-        "files": {"command": servers::node("mcp-server-filesystem"), "args": ["{trial.dir}"]},
-        "git": {"command": servers::python("mcp-server-git"), "cwd": "{trial.dir}"},
-        "sqlite": {
-            "command": servers::installed("evals/python/bin/python"),
-            "args": [sqlite, "--db-path", "{trial.dir}/notes.db"],
-            "env": {"PYTHONPATH": packages},
-        },
-    })
+        }),
+        "files" => json!({
+            "command": servers::node("mcp-server-filesystem"),
+            "args": ["{trial.dir}"],
+        }),
+        "git" => json!({"command": servers::python("mcp-server-git"), "cwd": "{trial.dir}"}),
+        _ => {
+            let sqlite = servers::installed("sdks/sqlite/bin/mcp-server-sqlite");
+            let packages = PathBuf::from(&sqlite)
+                .ancestors()
+                .nth(2)
+                .unwrap()
+                .to_owned();
+            json!({
+                "command": servers::installed("evals/python/bin/python"),
+                "args": [sqlite, "--db-path", "{trial.dir}/notes.db"],
+                "env": {"PYTHONPATH": packages},
+            })
+        }
+    }
 }
 
-fn suite() -> SuiteFixture {
-    let suite = SuiteFixture::on(RULES, &four_servers());
-    suite.write("fixtures/counter.txt", "zero\n");
+fn script(text: &str) -> Value {
+    json!([{"script": {"inline": text}}])
+}
+
+/// A suite on one server. Its tasks can't pass twice in the same place, except for the one that never passes.
+fn suite(server: &str) -> SuiteFixture {
+    let suite = SuiteFixture::on(RULES, &json!({ server: config(server) }));
+    let requires = json!([{ "mcpServer": server }]);
     let graph = |name: &str| {
-        json!([{"memory.read_graph": {"expect": {"content": {"fields": [
+        let fields = json!([
             {"path": "entities[0].name", "equals": name},
             {"path": "entities[1]", "exists": false},
-        ]}}}}])
+        ]);
+        let verify = json!([{"memory.read_graph": {"expect": {"content": {"fields": fields}}}}]);
+        let prompt = json!({"inline": "remember {random.id}"});
+        json!({"requires": requires, "prompt": prompt, "verify": verify})
     };
-    let of = |server: &str| json!([{"mcpServer": server}]);
-    suite.task(
-        "remember",
-        &json!({"requires": of("memory"), "verify": graph("Ada")}),
-    );
-    // It fails, with one job and with many.
-    let other = json!({"requires": of("memory"), "verify": graph("Grace")});
-    suite.task("remember-another", &other);
-    let script = |text: &str| json!([{"script": {"inline": text}}]);
-    suite.task(
-        "count",
-        &json!({
-            "workspace": "../fixtures",
-            "verify": script(r#"test "$(cat "$PROCTOR_TRIAL_DIR/counter.txt")" = one"#),
-        }),
-    );
-    suite.task(
-        "commit",
-        &json!({
-            "prompt": {"inline": "commit {trial.dir}/story"},
-            "setup": script(
+    match server {
+        "memory" => {
+            suite.task("remember", &graph("{random.id}"));
+            suite.task("remember-another", &graph("Grace"));
+        }
+        "files" => {
+            suite.write("fixtures/counter.txt", "zero\n");
+            let verify = script(r#"test "$(cat "$PROCTOR_TRIAL_DIR/counter.txt")" = "one zero""#);
+            let spec = json!({"workspace": "../fixtures", "verify": verify});
+            suite.task("count", &spec);
+        }
+        "git" => {
+            let setup = script(
                 r#"set -e
                 git init --quiet "$PROCTOR_TRIAL_DIR/story"
                 cd "$PROCTOR_TRIAL_DIR/story"
                 git config user.name Ada
                 git config user.email ada@example.com
                 echo rain > story.txt"#,
-            ),
-            "verify": script(r#"test "$(git -C "$PROCTOR_TRIAL_DIR/story" rev-list --count HEAD)" = 1"#),
-        }),
-    );
-    let query = json!({"query": "SELECT count(*) AS n FROM notes"});
-    let one =
-        json!({"args": query, "expect": {"isError": false, "content": {"match": "'n': 1\\b"}}});
-    let verify = json!([{ "sqlite.read_query": one }]);
-    suite.task(
-        "store",
-        &json!({"requires": of("sqlite"), "verify": verify}),
-    );
+            );
+            let count = r#"test "$(git -C "$PROCTOR_TRIAL_DIR/story" rev-list --count HEAD)" = 1"#;
+            let prompt = json!({"inline": "commit {trial.dir}/story"});
+            let spec = json!({"prompt": prompt, "setup": setup, "verify": script(count)});
+            suite.task("commit", &spec);
+        }
+        _ => {
+            let query = json!({"query": "SELECT count(*) AS n FROM notes"});
+            let content = json!({"match": "'n': 1\\b"});
+            let one = json!({"args": query, "expect": {"isError": false, "content": content}});
+            let verify = json!([{ "sqlite.read_query": one }]);
+            let spec = json!({"requires": requires, "verify": verify});
+            suite.task("store", &spec);
+        }
+    }
     suite
 }
 
@@ -130,19 +138,23 @@ fn verdicts(suite: &SuiteFixture, words: &[&str]) -> Vec<[String; 3]> {
 #[test]
 fn trials_at_the_same_time_come_to_the_same_verdicts() {
     let is_long = std::env::var("PROCTOR_EXTENDED").is_ok_and(|value| value == "1");
-    let times = if is_long { "20" } else { "2" };
-    let suite = suite();
-    let alone = verdicts(&suite, &["-n", times, "--jobs", "1"]);
-    let together = verdicts(&suite, &["-n", times, "--jobs", "8"]);
-    assert_eq!(alone, together);
-    for [task, outcome, blame] in &alone {
-        let expected = match task.as_str() {
-            "remember-another" => ("failed", "agent"),
-            _ => ("passed", ""),
-        };
-        assert_eq!((outcome.as_str(), blame.as_str()), expected, "{task}");
+    let times = if is_long { 20 } else { 3 };
+    let runs = times.to_string();
+    for server in ["memory", "files", "git", "sqlite"] {
+        let suite = suite(server);
+        let alone = verdicts(&suite, &["-n", &runs, "--jobs", "1"]);
+        let together = verdicts(&suite, &["-n", &runs, "--jobs", "8"]);
+        assert_eq!(alone, together, "{server}");
+        for [task, outcome, blame] in &alone {
+            let expected = match task.as_str() {
+                "remember-another" => ("failed", "agent"),
+                _ => ("passed", ""),
+            };
+            assert_eq!((outcome.as_str(), blame.as_str()), expected, "{task}");
+        }
+        let tasks = if server == "memory" { 2 } else { 1 };
+        assert_eq!(alone.len(), tasks * times);
     }
-    assert_eq!(alone.len(), 5 * times.parse::<usize>().unwrap());
 }
 
 /// A suite on the fixture server, with one case that has these parts.

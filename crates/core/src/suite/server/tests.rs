@@ -125,3 +125,52 @@ fn an_invalid_environment_is_reported() {
         Err("`MCP_ENABLE_ALL_TOOLS` must be `true` or `false`, not `maybe`"),
     );
 }
+
+#[test]
+fn a_trial_fills_in_every_text_and_names_its_folder() {
+    let trial = TrialValues {
+        dir: "/t".to_owned(),
+        id: "one".to_owned(),
+        random_id: "abc".to_owned(),
+        random_port: Some(80),
+    };
+    let stdio = |cwd: Option<&str>| Transport::Stdio {
+        command: "{trial.dir}/serve".to_owned(),
+        args: vec!["--id={trial.id}".to_owned(), "{other}".to_owned()],
+        env: [("A".to_owned(), "{random.id}".to_owned())].into(),
+        folder: "/config".into(),
+        cwd: cwd.map(str::to_owned),
+    };
+    let check = |cwd: Option<&str>, folder: &str| {
+        let found = stdio(cwd).in_trial(Some(&trial)).unwrap();
+        let expected = Transport::Stdio {
+            command: "/t/serve".to_owned(),
+            args: vec!["--id=one".to_owned(), "{other}".to_owned()],
+            env: [("A", "abc"), (TRIAL_DIR, "/t")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            folder: folder.into(),
+            cwd: None,
+        };
+        assert_eq!(found, expected);
+    };
+    check(None, "/config");
+    check(Some("sub"), "/config/sub");
+    check(Some("{trial.dir}/sub"), "/t/sub");
+    let headers = |value: &str| [("X".to_owned(), value.to_owned())].into();
+    let http = Transport::Http {
+        url: "http://h:{random.port}/".to_owned(),
+        headers: headers("{trial.id}"),
+    };
+    let filled = Transport::Http {
+        url: "http://h:80/".to_owned(),
+        headers: headers("one"),
+    };
+    assert_eq!(http.in_trial(Some(&trial)), Ok(filled));
+    // A server that all trials share has no values, and still runs in its folder.
+    let Ok(Transport::Stdio { folder, env, .. }) = stdio(Some("sub")).in_trial(None) else {
+        panic!("it has no templates to fill in");
+    };
+    assert_eq!(folder, Path::new("/config/sub"));
+    assert!(!env.contains_key(TRIAL_DIR));
+}
