@@ -50,7 +50,8 @@ fn list(args: &ExtensionsListArgs) -> anyhow::Result<Exit> {
                 ]
             });
             let head = ["NAME", "PACKAGE", "RELEASE", "STATE"].map(str::to_owned);
-            output::result(&columns(std::iter::once(head).chain(rows).collect()))?;
+            let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+            output::result(&columns(&rows))?;
         }
     }
     Ok(Exit::Ok)

@@ -52,16 +52,17 @@ fn list(args: &SourcesListArgs) -> anyhow::Result<Exit> {
                 ]
             });
             let head = ["NAME", "REPOSITORY", "REF", "COMMIT", "STATE"].map(str::to_owned);
-            output::result(&columns(std::iter::once(head).chain(rows).collect()))?;
+            let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+            output::result(&columns(&rows))?;
         }
     }
     Ok(Exit::Ok)
 }
 
 /// Lines with aligned columns.
-pub(super) fn columns<const N: usize>(rows: Vec<[String; N]>) -> String {
+pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
-    for row in &rows {
+    for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }

@@ -134,7 +134,7 @@ fn is_name(text: &str) -> bool {
 
 /// Whether a text is the tag of a release: it becomes a part of a URL.
 pub fn is_release(text: &str) -> bool {
-    !text.contains("..") && text.split('/').all(|part| is_tag_part(part))
+    !text.contains("..") && text.split('/').all(is_tag_part)
 }
 
 fn is_tag_part(part: &str) -> bool {

@@ -142,9 +142,8 @@ fn read(bytes: &Bytes<'_>, entry: usize, name: &str) -> Result<PackedProgram, Ar
     match method {
         0 => content.extend(packed),
         8 => {
-            let unpacked = DeflateDecoder::new(packed).take(u64::from(length) + 1);
-            let mut unpacked = unpacked;
-            unpacked
+            DeflateDecoder::new(packed)
+                .take(u64::from(length) + 1)
                 .read_to_end(&mut content)
                 .map_err(|_| ArchiveError::Damaged(name.to_owned()))?;
         }
@@ -170,6 +169,14 @@ mod tests {
 
     use super::*;
 
+    fn length(bytes: &[u8]) -> u32 {
+        u32::try_from(bytes.len()).unwrap()
+    }
+
+    fn short(bytes: &[u8]) -> u16 {
+        u16::try_from(bytes.len()).unwrap()
+    }
+
     /// An archive with files as Go writes them.
     fn zip(files: &[(&str, u32, &[u8])]) -> Vec<u8> {
         let (mut out, mut directory) = (Vec::new(), Vec::new());
@@ -183,11 +190,11 @@ mod tests {
             for word in [0_u16, 8, 0, 0] {
                 fixed.extend(word.to_le_bytes());
             }
-            for word in [checksum.sum(), packed.len() as u32, content.len() as u32] {
+            for word in [checksum.sum(), length(&packed), length(content)] {
                 fixed.extend(word.to_le_bytes());
             }
-            fixed.extend((name.len() as u16).to_le_bytes());
-            let start = out.len() as u32;
+            fixed.extend(short(name.as_bytes()).to_le_bytes());
+            let start = length(&out);
             out.extend(b"PK\x03\x04\x14\0");
             out.extend(&fixed);
             out.extend([0; 2]);
@@ -200,11 +207,11 @@ mod tests {
             directory.extend(start.to_le_bytes());
             directory.extend(name.bytes());
         }
-        let at = out.len() as u32;
+        let at = length(&out);
         out.extend(&directory);
         out.extend(b"PK\x05\x06\0\0\0\0");
-        out.extend((files.len() as u16).to_le_bytes().repeat(2));
-        out.extend((directory.len() as u32).to_le_bytes());
+        out.extend(short(&vec![0; files.len()]).to_le_bytes().repeat(2));
+        out.extend(length(&directory).to_le_bytes());
         out.extend(at.to_le_bytes());
         out.extend([0; 2]);
         out

@@ -113,7 +113,7 @@ impl SourceStore<'_> {
             return Err(GitError::Failed(format!("git printed the commit `{commit}`")).into());
         }
         let left_out = tree::write(&git, &commit, &checkout::tree(&entry)).await?;
-        let tree = self.digest(&entry)?;
+        let tree = digest_of(&entry)?;
         if let Wanted::Commit(pin) = wanted {
             same_files(pin, &tree)?;
         }
@@ -132,7 +132,7 @@ impl SourceStore<'_> {
         let kept = self.folder.join(&pin.commit).join("git");
         copy_folder(&kept, &git.folder).map_err(|error| cache_error(&kept, error))?;
         tree::write(&git, &pin.commit, &checkout::tree(&entry)).await?;
-        let found = self.digest(&entry)?;
+        let found = digest_of(&entry)?;
         same_files(pin, &found)?;
         self.put(&scratch, &entry, &pin.commit, &found)
     }
@@ -155,11 +155,6 @@ impl SourceStore<'_> {
         Ok((entry, git))
     }
 
-    fn digest(&self, entry: &Path) -> Result<String, SourceError> {
-        let tree = checkout::tree(entry);
-        checkout::digest(&tree).map_err(|error| cache_error(&tree, error))
-    }
-
     /// Moves a complete folder to its place. If another process was faster, its folder stays.
     fn put(
         &self,
@@ -171,7 +166,7 @@ impl SourceStore<'_> {
         let place = self.folder.join(commit);
         let fail = |error| cache_error(&place, error);
         if place.is_dir() {
-            if self.digest(&place).is_ok_and(|found| found == tree) {
+            if digest_of(&place).is_ok_and(|found| found == tree) {
                 return Ok(());
             }
             if let Ok(lock) = File::open(place.join(LOCK)) {
@@ -181,10 +176,16 @@ impl SourceStore<'_> {
         }
         match fs::rename(entry, &place) {
             // Another process has put it there meanwhile.
-            Err(_) if self.digest(&place).is_ok_and(|found| found == tree) => Ok(()),
+            Err(_) if digest_of(&place).is_ok_and(|found| found == tree) => Ok(()),
             moved => moved.map_err(fail),
         }
     }
+}
+
+/// The digest of the files in the folder of a commit.
+fn digest_of(entry: &Path) -> Result<String, SourceError> {
+    let tree = checkout::tree(entry);
+    checkout::digest(&tree).map_err(|error| cache_error(&tree, error))
 }
 
 /// Fetches a commit by its id, or everything if the server gives only what has a name.
