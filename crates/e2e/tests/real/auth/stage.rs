@@ -23,7 +23,7 @@ const ONCE: &str = "  - {when: {results: 0}, reply: {calls: [{tool: echo, argume
 
 /// An agent that looks for the token wherever it can, and sends one of its own.
 const SPY: &str = r#"
-import glob, json, os, sys, urllib.request
+import glob, json, os, sys, tempfile, urllib.request
 where, found = sys.argv[1], sys.argv[2]
 def post(message, session=None):
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
@@ -37,12 +37,13 @@ def post(message, session=None):
     except urllib.error.HTTPError as error:
         with open(found, "a") as out: print(error.headers.get("WWW-Authenticate"), file=out)
 def read(path):
-    try: return open(path, "rb").read()
+    try: return open(path, "rb").read(100_000) if path != found else b""
     except OSError: return b""
 def spy():
     paths = glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/task/*/cmdline") + ["/proc/self/environ"]
-    parents, pid = [], os.getpid()
-    for folder in [os.environ["HOME"], os.getcwd()]:
+    # Its own folder and home, unless that is the user's.
+    for folder in {os.getcwd(), os.environ["HOME"]}:
+        if not folder.startswith(tempfile.gettempdir()): continue
         for root, _, files in os.walk(folder): paths += [os.path.join(root, name) for name in files]
     with open(found, "ab") as out:
         for path in paths: out.write(read(path) + b"\n")

@@ -130,7 +130,7 @@ impl ReverseProxyState {
 
     fn answer(&self, asked: ProxiedRequest, mut response: OutgoingResponse) -> OutgoingResponse {
         if let Some(note) = response.extensions_mut().remove::<TokenNote>() {
-            self.note(&asked, note);
+            record_token_note(&asked, note);
         }
         let (status, headers) = (response.status(), response.headers());
         asked
@@ -155,19 +155,6 @@ impl ReverseProxyState {
         }
         let (exchange, stream) = asked.answered();
         response.map(|body| RecordedBody::response(body, exchange, content, stream).boxed_unsync())
-    }
-
-    /// Records what happened to the token of a request.
-    fn note(&self, asked: &ProxiedRequest, note: TokenNote) {
-        let (direction, nothing) = (Direction::ToClient, Ok(Vec::new()));
-        match note {
-            TokenNote::Renewed(line) => asked.exchange.aside(direction, &line, &nothing),
-            TokenNote::Refused(why) => {
-                asked
-                    .exchange
-                    .failed(HttpFailure::Unauthorized, &why, &nothing);
-            }
-        }
     }
 
     fn route(&self, request: &IncomingRequest) -> Option<RequestTarget> {
@@ -239,6 +226,19 @@ impl ReverseProxyState {
         } = &self.options;
         let recorder = recorder.clone().writing_through();
         recorder.open(name, *actor, wire, written)
+    }
+}
+
+/// Records what happened to the token of a request.
+fn record_token_note(asked: &ProxiedRequest, note: TokenNote) {
+    let (direction, nothing) = (Direction::ToClient, Ok(Vec::new()));
+    match note {
+        TokenNote::Renewed(line) => asked.exchange.aside(direction, &line, &nothing),
+        TokenNote::Refused(why) => {
+            asked
+                .exchange
+                .failed(HttpFailure::Unauthorized, &why, &nothing);
+        }
     }
 }
 
