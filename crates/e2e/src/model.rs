@@ -143,6 +143,7 @@ impl FixtureModelState {
                 "/responses",
                 "/messages",
                 ":generateContent",
+                ":rawPredict",
             ]
             .iter()
             .any(|end| path.starts_with("/v1") && path.ends_with(end));

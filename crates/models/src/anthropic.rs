@@ -14,6 +14,7 @@ use super::media;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema::{self, RenamedArguments};
 use super::turns::{echoed, instruction_to_call, legal_name};
+use super::vertex;
 use super::wire::WireFormat;
 
 /// The API requires a limit. It includes the thinking, so it is not small.
@@ -25,6 +26,8 @@ pub struct Anthropic {
     name: String,
     id: String,
     endpoint: ModelEndpoint,
+    /// Whether Google serves the model. Then the URL has the model, and the body the version of the API.
+    is_on_vertex: bool,
     quirks: Quirks,
 }
 
@@ -34,6 +37,18 @@ impl Anthropic {
             name: Provider::Anthropic.model(id),
             id: id.to_owned(),
             endpoint: endpoint.with_header("anthropic-version", "2023-06-01"),
+            is_on_vertex: false,
+            quirks: Quirks::default(),
+        }
+    }
+
+    /// The endpoint's URL includes the model.
+    pub(super) fn on_vertex(id: &str, endpoint: ModelEndpoint) -> Self {
+        Self {
+            name: Provider::Anthropic.model(id),
+            id: id.to_owned(),
+            endpoint,
+            is_on_vertex: true,
             quirks: Quirks::default(),
         }
     }
@@ -52,10 +67,14 @@ impl Anthropic {
     fn body(&self, request: &ModelRequest, features: AcceptedFeatures) -> Value {
         let limit = request.max_tokens.unwrap_or(MAX_TOKENS);
         let mut body = json!({
-            "model": self.id,
             "max_tokens": limit.min(features.longest.unwrap_or(limit)),
             "messages": request.messages.iter().filter_map(message).collect::<Vec<_>>(),
         });
+        if self.is_on_vertex {
+            body["anthropic_version"] = vertex::ANTHROPIC_VERSION.into();
+        } else {
+            body["model"] = self.id.as_str().into();
+        }
         let system = match (&request.must_call, features.force) {
             (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
             _ => request.system.clone(),

@@ -24,6 +24,7 @@ pub mod serve;
 pub mod tap;
 mod timeouts;
 mod turns;
+mod vertex;
 pub mod wire;
 
 use std::pin::Pin;

@@ -15,6 +15,7 @@ use super::open_error::ModelOpenError;
 use super::openai::OpenAi;
 use super::openai_responses::OpenAiResponses;
 use super::timeouts::ModelTimeouts;
+use super::vertex::{self, Publisher, Vertex};
 use super::wire::WireFormat;
 use super::{Model, ScriptedModel};
 
@@ -58,8 +59,14 @@ impl Model {
         match provider {
             Provider::OpenAi => openai(id, endpoint()?, settings),
             Provider::OpenAiResponses => openai_responses(id, endpoint()?, settings),
-            Provider::Anthropic => anthropic(id, endpoint()?, settings),
-            Provider::Gemini => gemini(id, endpoint()?, settings),
+            Provider::Anthropic => match on_vertex(&vertex::ANTHROPIC, id, settings)? {
+                Some(vertex) => Ok(Model::Anthropic(Box::new(Anthropic::on_vertex(id, vertex)))),
+                None => anthropic(id, endpoint()?, settings),
+            },
+            Provider::Gemini => match on_vertex(&vertex::GOOGLE, id, settings)? {
+                Some(vertex) => Ok(Model::Gemini(Box::new(Gemini::new(id, vertex)))),
+                None => gemini(id, endpoint()?, settings),
+            },
             Provider::Scripted => scripted(reference),
         }
     }
@@ -303,6 +310,25 @@ fn anthropic(
     let key = endpoint.key.map(|key| (KeyHeader::Plain, key));
     let endpoint = ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::Anthropic(Box::new(Anthropic::new(id, endpoint))))
+}
+
+/// The endpoint of a model on Vertex AI; `None` if the environment does not select it, or the agent has a base URL.
+fn on_vertex(
+    publisher: &Publisher,
+    id: &str,
+    settings: &Settings<'_>,
+) -> Result<Option<ModelEndpoint>, ModelOpenError> {
+    if settings.base_url.is_some() {
+        return Ok(None);
+    }
+    let value = |name: &str| settings.value(name);
+    let Some(vertex) = Vertex::of(publisher, id, settings.api_key_variable, value)? else {
+        return Ok(None);
+    };
+    let path: Vec<&str> = vertex.path.iter().map(String::as_str).collect();
+    let url = address(&vertex.base_url, &path)?;
+    let key = Some((KeyHeader::Bearer, vertex.token));
+    ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?).map(Some)
 }
 
 /// The URL of an API below a base URL, which may already include its path. Keeps the query.

@@ -12,6 +12,13 @@ pub enum ModelOpenError {
         /// The variables that may hold the key.
         variables: Vec<String>,
     },
+    /// Vertex AI is selected, and something that it needs is not set.
+    #[error("the model `{model}` on Vertex AI needs {what}: set {}", .variables.iter().map(|v| format!("`{v}`")).collect::<Vec<_>>().join(" or "))]
+    MissingOnVertex {
+        model: String,
+        what: &'static str,
+        variables: Vec<String>,
+    },
     /// The key has characters that an HTTP header can't hold.
     #[error("the key in `{0}` has characters that are invalid in an HTTP header")]
     BadKey(String),

@@ -1,6 +1,6 @@
 //! Runs several futures concurrently in the current task.
 //!
-//! Its one function is [`together`]. Dropping its future drops all of them.
+//! Its functions are [`together`] and [`first`]. Dropping their future drops all of them.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -29,6 +29,16 @@ pub(crate) async fn together<F: Future>(futures: impl IntoIterator<Item = F>) ->
     });
     all.await;
     done.into_iter().flatten().collect()
+}
+
+/// Waits for the first future that has an output; forever without any.
+pub(crate) async fn first<F: Future>(futures: impl IntoIterator<Item = F>) -> F::Output {
+    let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+    poll_fn(|cx| {
+        let mut polled = waiting.iter_mut().map(|future| future.as_mut().poll(cx));
+        polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
 }
 
 #[cfg(test)]

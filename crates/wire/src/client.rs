@@ -18,6 +18,7 @@ use std::time::Duration;
 use proctor_core::event::{Actor, FindingKind};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 pub use self::calls::CallResult;
 pub use self::connect::{ConnectError, ConnectOptions};
@@ -203,6 +204,11 @@ impl Client {
     /// Returns how often the server announced a changed list since this client was attached.
     pub fn list_changes(&self) -> u64 {
         self.connection.peer.changes() - self.old_changes
+    }
+
+    /// Returns a signal each time that lists of this connection may have changed.
+    pub(crate) fn change_signals(&self) -> watch::Receiver<()> {
+        self.connection.peer.change_signals()
     }
 
     /// Sends a request and waits for its result.

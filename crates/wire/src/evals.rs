@@ -3,11 +3,13 @@
 
 pub mod serve;
 
-use mcp_evals::{CAPABILITY, Level, ListedEval, METHOD};
+use std::future::pending;
+
+use mcp_evals::{CAPABILITY, LISTEN_KEY, Level, ListedEval, METHOD};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::client::{Client, ListError, ListLimits, ServerIdentity};
+use crate::client::{Client, Era, ListError, ListLimits, ServerIdentity};
 
 /// Where a server declares that it ships evals.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +74,40 @@ pub fn tells_of_changes(identity: &ServerIdentity) -> bool {
         );
     all.into_iter()
         .any(|declared| declared.get("listChanged") == Some(&Value::Bool(true)))
+}
+
+/// Looks at a server at once, and again each time that it announces a changed list, until `look` returns a value. In the
+/// stateless era a server announces only what it is asked for, so it is asked for changed evals, and looked at again
+/// when that begins.
+pub async fn on_changes<T>(client: &Client, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let mut signals = client.change_signals();
+    let looking = async {
+        loop {
+            if let Some(value) = look().await {
+                return value;
+            }
+            if signals.changed().await.is_err() {
+                // The connection ended, so there is nothing more to see.
+                return pending().await;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = subscribed(client) => pending().await,
+        value = looking => value,
+    }
+}
+
+/// Subscribes to changed evals where a server requires it. Ends if the server refuses or ends the subscription.
+async fn subscribed(client: &Client) {
+    if client.identity().era == Era::Stateless {
+        let wanted = Map::from_iter([(LISTEN_KEY.to_owned(), Value::Bool(true))]);
+        let params = Map::from_iter([("notifications".to_owned(), Value::Object(wanted))]);
+        // A server that can't notify is listed again before anything runs.
+        let _ = client.request("subscriptions/listen", params).await;
+    }
+    pending().await
 }
 
 /// One shipped eval, raw and parsed.

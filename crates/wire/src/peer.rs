@@ -32,6 +32,9 @@ use crate::rpc::{self, FindingSubject, MessageHandler, PastRequest, RpcError};
 /// The notification for progress of a request.
 const PROGRESS: &str = "notifications/progress";
 
+/// The notification that a subscription has begun. What changed before it was not announced.
+const SUBSCRIBED: &str = "notifications/subscriptions/acknowledged";
+
 /// The maximum length of a malformed part in a finding.
 const SHOWN: usize = 100;
 
@@ -45,6 +48,8 @@ pub(crate) struct Peer {
     state: Mutex<PeerState>,
     /// Counts the notifications of changed lists.
     changes: AtomicU64,
+    /// Signals that lists may have changed: the server announced it, or began to tell.
+    signals: watch::Sender<()>,
 }
 
 /// A request without a response.
@@ -63,6 +68,7 @@ impl Peer {
             answers,
             state: Mutex::default(),
             changes: AtomicU64::new(0),
+            signals: watch::Sender::new(()),
         }
     }
 
@@ -148,6 +154,11 @@ impl Peer {
         self.changes.load(Ordering::Relaxed)
     }
 
+    /// Returns a signal each time that lists may have changed.
+    pub(crate) fn change_signals(&self) -> watch::Receiver<()> {
+        self.signals.subscribe()
+    }
+
     /// Records a message that exceeds the size limit, and fails the request that it answers. On
     /// HTTP that is the request of the exchange. On a shared stream it is the only pending request,
     /// unless the message starts like a request or notification.
@@ -182,6 +193,9 @@ impl Peer {
     fn notified(&self, method: &str, params: Option<&RawValue>) {
         if method.ends_with("/list_changed") {
             self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+        if method.ends_with("/list_changed") || method == SUBSCRIBED {
+            self.signals.send_replace(());
         }
         if method == PROGRESS
             && let Some(token) = params.and_then(progress_token)

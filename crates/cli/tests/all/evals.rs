@@ -7,13 +7,24 @@ mod list;
 mod validate;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 
 /// The path of the binary, whose hidden server ships evals.
 const PROCTOR: &str = env!("CARGO_BIN_EXE_proctor");
 
 /// Runs the binary on a terminal, with keys typed into it; gives the exit code and what was shown.
 fn on_a_terminal(folder: &Path, command: &str, keys: &str) -> (Option<i32>, String) {
+    while_asked(folder, command, |stdin| {
+        std::io::Write::write_all(stdin, keys.as_bytes()).expect("keys can be typed");
+    })
+}
+
+/// Runs the binary on a terminal, and does something when it asks; gives the exit code and what was shown.
+fn while_asked(
+    folder: &Path,
+    command: &str,
+    act: impl FnOnce(&mut ChildStdin),
+) -> (Option<i32>, String) {
     let mut child = Command::new("script")
         .args(["-qec", command, "/dev/null"])
         .current_dir(folder)
@@ -33,7 +44,7 @@ fn on_a_terminal(folder: &Path, command: &str, keys: &str) -> (Option<i32>, Stri
             _ => break,
         }
     }
-    std::io::Write::write_all(&mut stdin, keys.as_bytes()).expect("keys can be typed");
+    act(&mut stdin);
     std::io::Read::read_to_end(&mut stdout, &mut shown).expect("the screen can be read");
     drop(stdin);
     let code = child.wait().expect("it ends").code();

@@ -195,6 +195,32 @@ async fn e7_a_change_is_seen_by_listing_again_told_or_not() {
 }
 
 #[tokio::test]
+async fn e7_a_change_is_noticed_when_it_is_announced_in_both_eras() {
+    for (wire, era) in WIRES {
+        let words = [
+            "--mode",
+            "evals-change-after=1",
+            "--mode",
+            "evals-list-changed",
+        ];
+        let stage = Stage::new(&five(), wire, era, &words);
+        let client = stage.connect().await;
+        let mut seen = Vec::new();
+        let now = evals::on_changes(&client, async || {
+            let listed = evals::list(&client, None, &ListLimits::default()).await;
+            let count = listed.unwrap().len();
+            seen.push(count);
+            (count == 6).then_some(count)
+        });
+        // Without an announcement, it would wait forever.
+        let now = tokio::time::timeout(Duration::from_secs(60), now).await;
+        assert_eq!(now, Ok(6), "{wire:?} {era:?}");
+        assert_eq!(seen.first(), Some(&5), "{wire:?} {era:?}");
+        client.close().await;
+    }
+}
+
+#[tokio::test]
 async fn e8_meta_everywhere_is_kept_and_means_nothing() {
     for (wire, era) in WIRES {
         let stage = Stage::new(&five(), wire, era, &["--mode", "meta-everywhere"]);

@@ -16,6 +16,7 @@ mod sdk;
 mod served;
 mod shown;
 mod tapped;
+mod vertex;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

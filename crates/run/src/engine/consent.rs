@@ -5,10 +5,12 @@
 
 pub(super) mod keep;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use mcp_evals::{Eval, Input};
 use proctor_core::evals::consent::{Consent, Consents};
+use proctor_core::evals::content::OfferContent;
 use proctor_core::evals::fingerprint::{self, Fingerprint};
 use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
@@ -22,6 +24,9 @@ use super::host::{ConsentAnswer, Host, HostNotice};
 use super::offers::{EvalPlan, ServerOffer};
 
 const HOW_TO_SEE: &str = "`proctor evals list -o json` shows them";
+
+/// The maximum number of changed calls that are shown.
+const CALLS: usize = 40;
 
 /// The maximum number of characters of a call in a consent file.
 const CALL: usize = 4_000;
@@ -51,25 +56,53 @@ pub enum ConsentPurpose {
     Write,
 }
 
-/// The servers to which the user consented, with their fingerprints.
+/// The servers to which the user consented, as they were shown.
 #[derive(Debug)]
 pub struct ConsentGrant {
-    servers: Vec<(String, Fingerprint)>,
+    servers: Vec<AgreedServer>,
     redactor: Redactor,
+}
+
+/// A server as it was shown.
+#[derive(Debug)]
+struct AgreedServer {
+    name: String,
+    print: Fingerprint,
+    content: OfferContent,
 }
 
 /// The changes of servers since consent was given.
 #[derive(Debug, PartialEq, Eq)]
-pub struct ConsentDifference(Vec<(String, fingerprint::FingerprintDifference)>);
+pub struct ConsentDifference(Vec<ServerDifference>);
+
+/// The changes of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ServerDifference {
+    server: String,
+    names: fingerprint::FingerprintDifference,
+    /// What changed, old and new, as far as the old is known.
+    details: Vec<String>,
+}
 
 impl std::fmt::Display for ConsentDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, (server, difference)) in self.0.iter().enumerate() {
+        for (
+            at,
+            ServerDifference {
+                server,
+                names,
+                details,
+            },
+        ) in self.0.iter().enumerate()
+        {
             let start = if at == 0 { "" } else { "\n" };
             write!(
                 f,
-                "{start}`{server}` changed since you gave consent:{difference}"
+                "{start}`{server}` changed since you gave consent:{names}"
             )?;
+            for detail in details {
+                write!(f, "\n    {detail}")?;
+            }
         }
         Ok(())
     }
@@ -78,6 +111,19 @@ impl std::fmt::Display for ConsentDifference {
 impl std::error::Error for ConsentDifference {}
 
 impl ConsentGrant {
+    /// The servers of planned evals, as they are shown.
+    pub(super) fn of(planned: &[EvalPlan<'_>], redactor: &Redactor) -> Self {
+        let servers = planned.iter().map(|planned| AgreedServer {
+            name: planned.offer.server.name.clone(),
+            print: print_of(planned.offer, redactor),
+            content: OfferContent::of(&planned.offer.tools, &planned.offer.evals),
+        });
+        Self {
+            servers: servers.collect(),
+            redactor: redactor.clone(),
+        }
+    }
+
     /// Checks that servers, listed again, are unchanged since consent was given.
     pub fn still_holds(&self, offers: &[ServerOffer]) -> Result<(), ConsentDifference> {
         let mut differences = Vec::new();
@@ -86,15 +132,23 @@ impl ConsentGrant {
             let agreed = self
                 .servers
                 .iter()
-                .find(|(name, _)| *name == offer.server.name);
+                .find(|agreed| agreed.name == offer.server.name);
             // A server without earlier consent counts as new.
-            let agreed = match agreed {
-                Some((_, agreed)) => agreed.clone(),
+            let print = match agreed {
+                Some(agreed) => agreed.print.clone(),
                 None => Fingerprint::new(String::new(), Vec::new(), &[], &[]),
             };
-            let agreed = agreed.of_level(offer.level);
-            if let Some(difference) = agreed.difference(&now.of_level(offer.level)) {
-                differences.push((offer.server.name.clone(), difference));
+            let print = print.of_level(offer.level);
+            if let Some(names) = print.difference(&now.of_level(offer.level)) {
+                let content = OfferContent::of(&offer.tools, &offer.evals);
+                let details = agreed.map(|agreed| agreed.content.changes(&content, &names));
+                let details = details.unwrap_or_default().into_iter();
+                let shown = details.map(|detail| self.redactor.text(&detail).into_owned());
+                differences.push(ServerDifference {
+                    server: offer.server.name.clone(),
+                    names,
+                    details: shown.collect(),
+                });
             }
         }
         if differences.is_empty() {
@@ -109,29 +163,21 @@ impl ConsentGrant {
 #[derive(Default)]
 struct StoredConsent {
     consents: Consents,
-    differences: Vec<(String, fingerprint::FingerprintDifference)>,
+    differences: Vec<ServerDifference>,
     /// Whether every server has a matching entry.
     is_all: bool,
 }
 
 /// Shows the planned calls, and asks unless consent already exists. Dropping the future cancels the
-/// question.
+/// question, and so does `changed`, which is polled only while the user is asked.
 pub async fn obtain(
     planned: &[EvalPlan<'_>],
     options: &ConsentOptions<'_>,
     host: &dyn Host,
+    changed: impl Future<Output = ConsentDifference>,
 ) -> Result<ConsentGrant, EngineError> {
     host.notice(HostNotice::Calls { planned, options });
-    let granted = ConsentGrant {
-        servers: planned
-            .iter()
-            .map(|planned| {
-                let print = print_of(planned.offer, options.redactor);
-                (planned.offer.server.name.clone(), print)
-            })
-            .collect(),
-        redactor: options.redactor.clone(),
-    };
+    let granted = ConsentGrant::of(planned, options.redactor);
     let kept = kept(planned, options, host)?;
     if let (true, Some(path)) = (kept.is_all, options.file) {
         host.notice(HostNotice::ConsentFound(path));
@@ -153,7 +199,14 @@ pub async fn obtain(
     };
     if !options.yes || expired {
         let purpose = options.purpose;
-        let answer = host.ask(purpose).await;
+        let answer = tokio::select! {
+            answer = host.ask(purpose) => answer,
+            difference = changed => {
+                // The question has no answer, and its line no end.
+                host.notice(HostNotice::Text(""));
+                return Err(EngineError::Changed(difference));
+            }
+        };
         match answer.map_err(|error| EngineError::unusable("can't read the answer", error))? {
             ConsentAnswer::Yes => {}
             ConsentAnswer::No => return Err(EngineError::Refused),
@@ -189,10 +242,14 @@ fn kept(
             continue;
         };
         let now = print_of(offer, options.redactor);
-        if let Some(difference) = consent.difference(&now, offer.level) {
+        if let Some(names) = consent.difference(&now, offer.level) {
             kept.is_all = false;
-            kept.differences
-                .push((offer.server.name.clone(), difference));
+            let calls: BTreeSet<String> = calls(evals, options.redactor).collect();
+            kept.differences.push(ServerDifference {
+                server: offer.server.name.clone(),
+                names,
+                details: changed_calls(&consent.calls, &calls),
+            });
         }
         // Consent covers only the evals that were shown.
         kept.is_all &= evals.iter().all(|eval| consent.agreed.contains(&eval.id));
@@ -204,13 +261,10 @@ fn kept(
 /// Adds the new consent. Earlier consent stays valid if nothing has changed.
 fn with_new(mut consents: Consents, planned: &[EvalPlan<'_>], redactor: &Redactor) -> Consents {
     for EvalPlan { offer, evals } in planned.iter().filter(|planned| !planned.evals.is_empty()) {
-        let calls = evals.iter().filter_map(|eval| call(eval));
         let fingerprint = print_of(offer, redactor);
         let mut consent = Consent {
             agreed: evals.iter().map(|eval| eval.id.clone()).collect(),
-            calls: calls
-                .map(|(tool, arguments)| call_text(tool, arguments, redactor))
-                .collect(),
+            calls: calls(evals, redactor).collect(),
             fingerprint,
         };
         let name = &offer.server.name;
@@ -224,6 +278,24 @@ fn with_new(mut consents: Consents, planned: &[EvalPlan<'_>], redactor: &Redacto
         consents.servers.insert(name.clone(), consent);
     }
     consents
+}
+
+/// The calls of execution evals, as lines of a consent file.
+fn calls(evals: &[&Eval], redactor: &Redactor) -> impl Iterator<Item = String> {
+    let calls = evals.iter().filter_map(|eval| call(eval));
+    calls.map(|(tool, arguments)| call_text(tool, arguments, redactor))
+}
+
+/// The calls that were agreed to and are gone, and those that are new. A consent file has the text of calls, and only the
+/// hashes of everything else.
+fn changed_calls(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Vec<String> {
+    let gone = old
+        .difference(new)
+        .map(|call| format!("call before: {call}"));
+    let come = new
+        .difference(old)
+        .map(|call| format!("call now:    {call}"));
+    gone.chain(come).take(CALLS).collect()
 }
 
 /// A call as one line of a consent file.

@@ -5,7 +5,9 @@
 //! evals.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mcp_evals::{Level, ListedEval, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
@@ -16,20 +18,22 @@ use proctor_core::plan::PlanOptions;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::{Agent, Case, Isolation, LimitFlags, Limits, Server, ShippedEval, Suite};
-use proctor_wire::client::{ConnectOptions, ListLimits};
+use proctor_wire::client::{Client, ConnectOptions, ListLimits};
+use proctor_wire::evals::on_changes;
 use proctor_wire::recorder::Recorder;
 
 use super::Engine;
-use super::consent::{self, ConsentOptions, ConsentPurpose};
+use super::consent::{self, ConsentDifference, ConsentGrant, ConsentOptions, ConsentPurpose};
 use super::error::EngineError;
 use super::gates;
 use super::host::{Host, HostNotice};
-use super::offers::{EvalPlan, EvalSelection, ServerOffer, gather};
+use super::offers::{EvalPlan, EvalSelection, ServerOffer, ask, gather};
 use super::opening::context;
 use super::options::EvalsOptions;
 use super::planning::{SuiteLocation, plan};
 use super::prepare::{PreparedRun, stand_in};
 use super::rerun::{self, EarlierRun};
+use crate::together::first;
 use crate::trial_folder::TrialFolder;
 
 /// Finds the evals, asks for consent, plans the evals, and opens what they need.
@@ -189,6 +193,36 @@ impl ServerSurvey<'_> {
     }
 }
 
+/// The timeout of a subscription, which has no response while a person reads.
+const READING: Duration = Duration::from_hours(24);
+
+impl ServerSurvey<'_> {
+    /// Waits until a server that announces changed evals has others than those that are shown.
+    async fn changed(&self, planned: &[EvalPlan<'_>], shown: &ConsentGrant) -> ConsentDifference {
+        let watched = planned.iter().map(|planned| planned.offer);
+        // The user's own evals don't change with the server.
+        let watched = watched.filter(|offer| self.own.is_none() && offer.tells_of_changes);
+        first(watched.map(|offer| self.watch(&offer.server, shown))).await
+    }
+
+    async fn watch(&self, server: &Server, shown: &ConsentGrant) -> ConsentDifference {
+        let mut options = self.connect.clone();
+        options.timeouts.request = READING;
+        options.timeouts.total = READING;
+        // A server that can't be watched is listed again before anything runs.
+        let Ok(client) = Client::connect(server, &options).await else {
+            return pending().await;
+        };
+        let difference = on_changes(&client, async || {
+            let offer = ask(server, self.level, &client, &ListLimits::default()).await;
+            shown.still_holds(&[offer.ok()?]).err()
+        });
+        let difference = difference.await;
+        client.close().await;
+        difference
+    }
+}
+
 /// Asks for consent to the planned evals, and checks that the servers have not changed meanwhile.
 pub(super) async fn agree(
     planned: &[EvalPlan<'_>],
@@ -196,7 +230,9 @@ pub(super) async fn agree(
     survey: &ServerSurvey<'_>,
     host: &dyn Host,
 ) -> Result<(), EngineError> {
-    let granted = consent::obtain(planned, terms, host).await?;
+    let shown = ConsentGrant::of(planned, terms.redactor);
+    let changed = survey.changed(planned, &shown);
+    let granted = consent::obtain(planned, terms, host, changed).await?;
     // The servers may have changed while the user read the question.
     let again = survey.look().await?;
     granted.still_holds(&again).map_err(EngineError::Changed)

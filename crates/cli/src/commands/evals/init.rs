@@ -158,7 +158,7 @@ async fn agree_and_call(
         redactor: visit.redactor,
     };
     let host = InteractiveHost::new(visit.redactor.clone());
-    let granted = match obtain(&[planned], &options, &host).await {
+    let granted = match obtain(&[planned], &options, &host, std::future::pending()).await {
         Ok(granted) => granted,
         Err(error) => return Err(ReportedExit(host.refuse(error, None)?).into()),
     };
@@ -220,7 +220,7 @@ fn tell(
     let path = printable(&path);
     let invocations = file::names(offer).len();
     output::result(&format!(
-        "wrote {path}: {}, {} to complete\nnext: complete the lines marked TODO, then run `proctor evals validate {path}`\n",
+        "wrote {path}: {}; {} and a scenario eval to complete\nnext: complete the lines marked TODO, then run `proctor evals validate {path}`\n",
         counted(executions, "execution eval"),
         counted(invocations, "invocation eval"),
     ))?;

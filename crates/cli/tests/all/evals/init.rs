@@ -62,10 +62,10 @@ fn e38_the_file_has_an_execution_eval_a_reader_and_an_invocation_eval_a_tool() {
     // What the author has to complete is all that is wrong with it.
     assert_eq!(
         output.stdout.matches("still says TODO").count(),
-        2,
+        3,
         "{output}"
     );
-    assert!(output.stdout.ends_with("2 warnings\n"), "{output}");
+    assert!(output.stdout.ends_with("3 warnings\n"), "{output}");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn e38_one_file_is_for_one_server() {
     assert!(
         output
             .stdout
-            .starts_with("wrote evals.yaml: 1 execution eval, 3 invocation evals to complete\n"),
+            .starts_with("wrote evals.yaml: 1 execution eval; 3 invocation evals and a scenario eval to complete\n"),
         "{output}"
     );
 }

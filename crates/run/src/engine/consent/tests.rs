@@ -13,10 +13,7 @@ fn e7_e30_consent_holds_for_what_was_shown_and_nothing_else() {
     let evals = [execution("one", "a", &json!({"x": 1}))];
     let redactor = Redactor::default();
     let first = offer(&tools, &evals);
-    let granted = ConsentGrant {
-        servers: vec![("library".to_owned(), print_of(&first, &redactor))],
-        redactor,
-    };
+    let granted = ConsentGrant::of(&[first.plan(&EvalSelection::default())], &redactor);
     let check = |offer: ServerOffer, expected: &str| {
         let held = granted.still_holds(&[offer]);
         let text = held.map_err(|difference| difference.to_string());
@@ -25,11 +22,13 @@ fn e7_e30_consent_holds_for_what_was_shown_and_nothing_else() {
     check(offer(&tools, &evals), "");
     check(
         offer(&tools, &[execution("one", "a", &json!({"x": 2}))]),
-        "`library` changed since you gave consent:\n  evals changed: `one`",
+        "`library` changed since you gave consent:\n  evals changed: `one`\
+         \n    eval `one` input.arguments.x: 1 → 2",
     );
     check(
         offer(&[json!({"name": "a", "description": "now evil"})], &evals),
-        "`library` changed since you gave consent:\n  tools changed: `a`",
+        "`library` changed since you gave consent:\n  tools changed: `a`\
+         \n    tool `a` description: (absent) → \"now evil\"",
     );
     let mut other = offer(&tools, &evals);
     other.server.written = "rm -rf".to_owned();
@@ -68,7 +67,8 @@ async fn come_of_part(
         redactor: &redactor,
     };
     let planned = [offer.plan(choice)];
-    let granted = obtain(&planned, &options, &NonInteractiveHost).await?;
+    let unchanged = std::future::pending();
+    let granted = obtain(&planned, &options, &NonInteractiveHost, unchanged).await?;
     assert_eq!(granted.still_holds(std::slice::from_ref(offer)), Ok(()));
     Ok(())
 }

@@ -17,6 +17,9 @@ const HEADING: &str = "\
 # Don't put secrets here: every client of the server can read this file.
 evals:";
 
+const SCENARIO: &str = "\
+TODO: write a task for an agent that needs several calls, and the rubric that a judge compares its whole conversation with.";
+
 /// The names of the tools, each once.
 pub(super) fn names(offer: &ServerOffer) -> Vec<&str> {
     let mut seen = BTreeSet::new();
@@ -31,7 +34,7 @@ pub(super) fn execution_id(tool: &str) -> String {
     format!("{tool}-answers")
 }
 
-/// Renders an execution eval for each call, and an invocation eval for each tool.
+/// Renders an execution eval for each call, an invocation eval for each tool, and a scenario eval.
 pub(super) fn render(offer: &ServerOffer, kept: &[(EvalDraft, Value)]) -> String {
     let mut out = HEADING.to_owned();
     for (EvalDraft { tool, arguments }, content) in kept {
@@ -63,8 +66,22 @@ pub(super) fn render(offer: &ServerOffer, kept: &[(EvalDraft, Value)]) -> String
         });
         push(&comment, eval, &mut out);
     }
+    push(SCENARIO, scenario(), &mut out);
     out.push('\n');
     out
+}
+
+/// An eval of a whole conversation, for the author to complete.
+fn scenario() -> Value {
+    json!({
+        "id": "completes-a-task",
+        "name": "An agent completes a task",
+        "gradingType": "llm-as-judge",
+        "input": {"type": "scenario", "maxTurns": 10, "messages": [
+            {"role": "user", "content": {"type": "text", "text": "TODO: ask for something that needs several calls"}},
+        ]},
+        "expected": {"type": "llm-as-judge", "rubric": "TODO: what the agent must have done, and what it must tell the user"},
+    })
 }
 
 fn description(offer: &ServerOffer, tool: &str) -> String {
@@ -115,7 +132,7 @@ mod tests {
         let evals = file.unwrap_or_else(|| panic!("{problems:?}\n{text}")).evals;
         let report = validate_with_tools(&evals, &tools);
         assert!(report.is_valid(), "{report}");
-        assert_eq!(evals.len(), 3);
+        assert_eq!(evals.len(), 4);
         let first = evals[0].to_value();
         assert!(proctor_core::json::equal(
             &first["expected"]["content"],

@@ -1,10 +1,12 @@
 //! Calls each tool twice, on two connections, and keeps answers that are the same.
 //!
-//! An answer that differs between calls or between starts of the server would make a flaky eval.
+//! An answer that differs between calls or between starts of the server would make a flaky eval, and one with a path of
+//! this machine an eval that fails on every other.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use proctor_core::draft::volatile::machine_path;
 use proctor_core::json;
 use proctor_core::suite::Server;
 use proctor_wire::client::{CallError, Client, ListLimits};
@@ -147,6 +149,10 @@ fn compare(
         let why = "its answer contains the current date, so it changes every day";
         return ProbeOutcome::Unfit(why.to_owned());
     }
+    if let Some(path) = machine_path(&first) {
+        let why = format!("its answer contains a path of this machine, `{path}`");
+        return ProbeOutcome::Unfit(why);
+    }
     ProbeOutcome::Steady(first)
 }
 
@@ -209,6 +215,8 @@ mod tests {
         assert!(unfit(text("a"), text("b")).contains("differs between"));
         let today = "at 2026-11-16T05:00";
         assert!(unfit(text(today), text(today)).contains("current date"));
+        let path = "Allowed directories:\n/home/me/notes";
+        assert!(unfit(text(path), text(path)).contains("of this machine, `/home/me/notes`"));
         assert_eq!(unfit(text("a"), Err("gone".to_owned())), "gone");
         assert_eq!(unfit(Err("gone".to_owned()), text("a")), "gone");
     }
