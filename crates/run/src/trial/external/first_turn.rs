@@ -18,6 +18,10 @@ pub(super) struct FirstTurn {
 }
 
 impl FirstTurn {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "only requests, replies and calls make a turn"
+    )]
     pub(super) fn of(
         events: impl Iterator<Item = Result<Event, RecordError>>,
         blobs: &Blobs,
