@@ -34,6 +34,7 @@ mod limits;
 mod load;
 pub mod mcp_file;
 mod resolve_assertions;
+mod resolve_run_steps;
 mod resolve_selection;
 mod resolve_suite;
 mod resolve_task;
@@ -78,6 +79,12 @@ pub struct Suite {
     pub extensions: Vec<Extension>,
     /// The folders of the skills that agents can use.
     pub skills: Vec<PathBuf>,
+    /// The steps before the servers start, once per run.
+    pub setup: Vec<Step>,
+    /// The steps after the last trial, once per run. They always run.
+    pub cleanup: Vec<Step>,
+    /// Whether servers are started and listed before the first trial, instead of in each trial.
+    pub preflight: bool,
     /// How trials are isolated from each other.
     pub isolation: Isolation,
     /// The conditions for success, unless the command line sets them.

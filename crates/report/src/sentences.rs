@@ -2,10 +2,13 @@
 //!
 //! Names in them are as recorded: the renderer escapes the sentence.
 
+use std::time::Duration;
+
 use proctor_core::causes::Cause;
 use proctor_core::event::{CheckPlace, PlannedAgent};
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
+use proctor_core::verdict::Verdict;
 
 use crate::{Report, ReportPart, words};
 
@@ -102,6 +105,30 @@ fn blames(summary: &Summary, is_error: bool) -> String {
     } else {
         format!(" (blame: {})", shown.join(", "))
     }
+}
+
+/// The steps of the run's own setup and cleanup, such as `setup seed passed (2s)`.
+pub(crate) fn run_steps(summary: &Summary) -> Vec<String> {
+    let steps = summary.steps.iter().map(|step| {
+        let time = words::time(Duration::from_micros(step.duration));
+        let time = time.map_or(String::new(), |time| format!(" ({time})"));
+        let result = match &step.verdict {
+            Verdict::Pass => format!("passed{time}"),
+            Verdict::Fail { reason } => format!("failed{time}: {}", one_line(reason)),
+            Verdict::Unknown { reason } => format!("inconclusive{time}: {}", one_line(reason)),
+        };
+        format!("{} {} {result}", step.phase, step.id)
+    });
+    steps.collect()
+}
+
+/// Why the cleanup of the run failed, if it did.
+pub(crate) fn failed_cleanup(summary: &Summary) -> Option<&str> {
+    summary.ended.as_ref()?.failed_cleanup.as_deref()
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join(" ")
 }
 
 /// How many cases passed: `7 of 9 cases met their pass rule`.

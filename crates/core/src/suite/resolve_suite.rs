@@ -9,6 +9,7 @@ use super::known_failures_file::is_unmatched;
 use super::load::{Loader, ParsedFile};
 use super::mcp_file::McpFile;
 use super::resolve_assertions::ServerScope;
+use super::resolve_run_steps::preflight;
 use super::resolve_task_sets::{self, ResolvedTaskSets, Scope};
 use super::server::{self, Servers};
 use super::surface_file;
@@ -44,6 +45,7 @@ impl Loader<'_> {
         }
         let tasks = resolve_task_sets::load(self, config, &scope, cx);
         let known_failures = known_failures(config, &tasks, &agents, cx);
+        let (setup, cleanup) = self.run_steps(config, cx);
         let name = file.metadata.get()?.name.get()?;
         if name.value.0.trim().is_empty() {
             cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
@@ -61,6 +63,9 @@ impl Loader<'_> {
                 .unwrap_or_default(),
             extensions,
             skills: skills(config, cx),
+            setup,
+            cleanup,
+            preflight: preflight(config, cx),
             isolation: config.isolation.unwrap_or(Isolation::Trial),
             gates: config
                 .gates

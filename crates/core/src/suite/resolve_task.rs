@@ -7,7 +7,8 @@ use super::files::{self, FileOrigin};
 use super::resolve_assertions::ServerScope;
 use super::rows::{self, Row, RowFile, Rows};
 use super::step::resolve::{
-    AliasTarget, RowNames, StepScope, resolve_file, resolve_phases, resolve_prompt, step_id,
+    AliasTarget, RowNames, StepOwner, StepScope, resolve_file, resolve_phases, resolve_prompt,
+    step_id,
 };
 use super::step_file::{JudgeStepFile, ScriptStepFile, StepBody, StepFile};
 use super::task_file::{
@@ -142,6 +143,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
         providers: &providers,
         has_judge: scope.has_judge,
         columns,
+        owner: StepOwner::Task,
     };
     let [setup, verify, cleanup] = resolve_phases(
         [

@@ -36,6 +36,7 @@ mod reruns;
 mod resumed;
 mod rows;
 mod run_names;
+mod run_steps;
 mod scorers;
 mod seeds;
 mod selection;

@@ -218,6 +218,9 @@ impl Stage {
             default_limits: Limits::default(),
             extensions: Vec::new(),
             skills: Vec::new(),
+            setup: Vec::new(),
+            cleanup: Vec::new(),
+            preflight: true,
             isolation: self.isolation,
             gates: proctor_core::event::PlannedGates::default(),
             no_regression: None,
@@ -245,6 +248,7 @@ impl Stage {
             tools: BTreeMap::new(),
             eras: BTreeMap::new(),
             shared: BTreeMap::new(),
+            warnings: std::sync::Mutex::default(),
             cassette: None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Main types: [`RunInProgress`], and [`RunCompletion`] for its end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,11 +15,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::folder::OpenRun;
 use super::host::{Host, HostNotice};
 use super::options::RunOptions;
-use super::selection;
-use super::servers::{self, PreflightReport};
-use super::{contract, width};
+use super::run_steps::RunSteps;
+use super::{contract, servers, width};
 use crate::context::RunContext;
-use crate::preflight::{self, PreflightError, ServerProbe};
+use crate::preflight::{self, PreflightError, PreflightReport, ServerProbe};
 use crate::progress::Progress;
 use crate::runner::{self, RunError, RunnerOptions, RunnerResult, TrialSpec};
 
@@ -33,6 +32,8 @@ pub struct RunInProgress {
     pub(super) stop_when_decided: bool,
     /// The number of trials of the suites that run before this one.
     pub(super) first: usize,
+    /// Why the run's cleanup failed, if it did; `None` before it has run.
+    pub(super) cleanup: Option<Option<String>>,
 }
 
 /// How a run ended.
@@ -108,9 +109,9 @@ impl RunInProgress {
         }
     }
 
-    /// Checks the servers, then runs the trials. Each message of `interrupts` is a request to stop:
-    /// the first stops the run in order, the second at once. With `detailed`, events inside trials
-    /// are reported too.
+    /// Runs the setup, checks the servers, runs the trials, then the cleanup. Each message of
+    /// `interrupts` is a request to stop: the first stops the run in order, the second at once. With
+    /// `detailed`, events inside trials are reported too.
     pub async fn carry_out(
         &mut self,
         progress: UnboundedSender<Progress>,
@@ -118,23 +119,50 @@ impl RunInProgress {
         interrupts: &mut UnboundedReceiver<()>,
         host: &dyn Host,
     ) -> RunCompletion {
-        let Some(mut context) = self.context.take() else {
+        let Some(context) = self.context.take() else {
             return RunCompletion::Interrupted;
         };
         if self.written.trials.is_empty() {
             return RunCompletion::Finished(RunnerResult::default());
         }
+        let Some(mut steps) = RunSteps::of(&context) else {
+            let worked = self.work(context, progress, detailed, interrupts, host);
+            return worked.await.0;
+        };
+        let (completion, stops) = match self.set_up(&mut steps, interrupts).await {
+            Ok(()) => {
+                let worked = self.work(context, progress, detailed, interrupts, host);
+                worked.await
+            }
+            Err(RunCompletion::Interrupted) => (RunCompletion::Interrupted, 1),
+            Err(completion) => (completion, 0),
+        };
+        self.clean_up(steps, stops, interrupts, host).await;
+        completion
+    }
+
+    /// Checks the servers, then runs the trials. Also returns the number of requests to stop.
+    async fn work(
+        &mut self,
+        mut context: RunContext,
+        progress: UnboundedSender<Progress>,
+        detailed: bool,
+        interrupts: &mut UnboundedReceiver<()>,
+        host: &dyn Host,
+    ) -> (RunCompletion, usize) {
         let servers = context.suite.servers.len();
         let (width, notes) = width::settle(self.options.width, &self.written.trials, servers);
         for note in notes {
             host.notice(HostNotice::Text(&note));
         }
-        let looked = tokio::select! {
-            looked = look_at_servers(&mut context) => looked,
-            Some(()) = interrupts.recv() => return RunCompletion::Interrupted,
-        };
-        if let Err(completion) = self.take_in(looked, &context, host) {
-            return completion;
+        if context.suite.preflight {
+            let looked = tokio::select! {
+                looked = look_at_servers(&mut context) => looked,
+                Some(()) = interrupts.recv() => return (RunCompletion::Interrupted, 1),
+            };
+            if let Err(completion) = self.take_in(looked, &context, host) {
+                return (completion, 0);
+            }
         }
         let options = RunnerOptions {
             width,
@@ -144,10 +172,13 @@ impl RunInProgress {
             first: self.first,
         };
         let context = Arc::new(context);
-        let completion = self
+        let (completion, mut stops) = self
             .run_trials(options, &context, progress, interrupts)
             .await;
         if let Some(context) = Arc::into_inner(context) {
+            for warning in context.warnings.into_inner().unwrap_or_default() {
+                host.notice(HostNotice::Text(&self.redactor.text(&warning)));
+            }
             let shared = context.shared.into_values();
             let close = async {
                 for client in shared {
@@ -157,10 +188,10 @@ impl RunInProgress {
             // An interrupted run does not wait for servers that don't exit by themselves.
             tokio::select! {
                 () = close => {}
-                Some(()) = interrupts.recv() => {}
+                Some(()) = interrupts.recv() => stops += 1,
             }
         }
-        completion
+        (completion, stops)
     }
 
     /// Writes the server information, unless the run can't continue with these servers.
@@ -170,17 +201,23 @@ impl RunInProgress {
         context: &RunContext,
         host: &dyn Host,
     ) -> Result<(), RunCompletion> {
-        let looked = looked.map_err(|error| RunCompletion::NotStarted(error.to_string()))?;
+        let looked = looked.map_err(|error| {
+            let hint = self.setup_hint(&error, context).unwrap_or_default();
+            RunCompletion::NotStarted(format!("{error}{hint}"))
+        })?;
         for PreflightReport { seen, .. } in &looked {
             if let Some(reason) = servers::change(&self.written.seen, seen, &self.redactor) {
                 return Err(RunCompletion::NotStarted(reason));
             }
         }
-        let misfits = selection::misfits(&context.suite, &self.written.trials, &looked);
+        let specs = self.written.trials.iter();
+        let cases: BTreeSet<usize> = specs.map(|spec| spec.case).collect();
+        let cases = || cases.iter().filter_map(|at| context.suite.cases.get(*at));
+        let misfits = preflight::misfits(cases(), &looked);
         if !misfits.is_empty() {
             return Err(RunCompletion::Invalid(misfits.join("\nerror: ")));
         }
-        for text in servers::unknown_names(&context.suite, &self.written.trials, &looked) {
+        for text in preflight::unknown_names(cases(), &looked) {
             host.notice(HostNotice::Text(&self.redactor.text(&text)));
         }
         for PreflightReport { seen, .. } in &looked {
@@ -202,7 +239,19 @@ impl RunInProgress {
             .map_or(Ok(()), |reason| Err(RunCompletion::ContractBroken(reason)))
     }
 
-    fn append(&mut self, event: EventKind) -> Result<(), RunCompletion> {
+    /// A hint for a server that may need what the setup of a task makes.
+    fn setup_hint(&self, error: &PreflightError, context: &RunContext) -> Option<&'static str> {
+        let cases = &context.suite.cases;
+        let mut specs = self.written.trials.iter();
+        let is_start = matches!(error, PreflightError::StartFailed(_));
+        let has_setup = specs.any(|spec| !cases[spec.case].setup.is_empty());
+        (is_start && has_setup).then_some(
+            "\nhint: the preflight starts the servers before the setup steps of tasks; if the server \
+             needs what they make, make it in `config.setup`, or set `config.preflight: false`",
+        )
+    }
+
+    pub(super) fn append(&mut self, event: EventKind) -> Result<(), RunCompletion> {
         let written = self.written.writer.append(self.written.at(), event);
         written.map_err(|error| RunCompletion::Broken(error.into()))?;
         Ok(())
@@ -214,7 +263,7 @@ impl RunInProgress {
         context: &Arc<RunContext>,
         progress: UnboundedSender<Progress>,
         interrupts: &mut UnboundedReceiver<()>,
-    ) -> RunCompletion {
+    ) -> (RunCompletion, usize) {
         let (interrupt, heard) = unbounded_channel();
         let running = runner::run(
             context.clone(),
@@ -226,19 +275,22 @@ impl RunInProgress {
             heard,
         );
         let mut running = std::pin::pin!(running);
+        let mut stops = 0;
         let finished = loop {
             tokio::select! {
                 finished = &mut running => break finished,
                 Some(()) = interrupts.recv() => {
+                    stops += 1;
                     // The runner may have ended already.
                     let _ = interrupt.send(());
                 }
             }
         };
-        match finished {
+        let completion = match finished {
             Ok(finished) => RunCompletion::Finished(finished),
             Err(error) => RunCompletion::Broken(error),
-        }
+        };
+        (completion, stops)
     }
 }
 
@@ -250,25 +302,19 @@ async fn look_at_servers(context: &mut RunContext) -> Result<Vec<PreflightReport
         let options = context.connect_options(Actor::Preflight, recorder);
         let found = preflight::look(&server, &options).await?;
         let ServerProbe {
-            seen,
-            offered,
-            surface,
+            report,
             era,
             client,
         } = found;
         context.eras.insert(server.name.clone(), era);
-        let tools = offered.tools.clone();
+        let tools = report.offered.tools.clone();
         context.tools.insert(server.name.clone(), tools);
         if context.suite.isolation == Isolation::Run {
             context.shared.insert(server.name.clone(), client);
         } else {
             client.close().await;
         }
-        all.push(PreflightReport {
-            seen,
-            offered,
-            surface,
-        });
+        all.push(report);
     }
     Ok(all)
 }

@@ -185,7 +185,7 @@ impl Trial {
             return Ok(None);
         }
         let has_tools = |name: &str| {
-            let tools = self.context.tools.get(name);
+            let tools = self.tools().get(name);
             tools.is_none_or(|tools| !tools.is_empty())
         };
         let mut servers = self.context.suite.servers.iter();
@@ -313,7 +313,7 @@ impl Trial {
             breach: self.breach(&folded),
             at_fault: blame_for_failure(&folded),
             servers: &self.context.suite.servers,
-            tools: &self.context.tools,
+            tools: self.tools(),
             reach: Reach::of(external),
             trouble,
             lost,
@@ -394,7 +394,7 @@ impl Trial {
     fn servers_of(&self, adapter: Adapter<'_>, offered: &[AgentServer]) -> Vec<AgentServer> {
         let mut servers = offered.to_vec();
         for server in &mut servers {
-            let tools = self.context.tools.get(&server.name);
+            let tools = self.tools().get(&server.name);
             server.tools = tools.cloned().unwrap_or_default();
             if adapter.wants_tool_names() && server.allowed == AllowedTools::All {
                 server.allowed = AllowedTools::Only(server.tools.clone());

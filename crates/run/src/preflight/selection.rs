@@ -1,26 +1,20 @@
 //! Compares selection rows with the tools that the servers offer, before any model is asked.
 
-use std::collections::BTreeSet;
-
 use proctor_core::check::{Check, SelectionCheck};
 use proctor_core::hint::{listed, nearest_hint};
 use proctor_core::printable::printable;
-use proctor_core::suite::{Case, Suite};
+use proctor_core::suite::Case;
 
-use super::servers::PreflightReport;
-use crate::runner::TrialSpec;
+use super::PreflightReport;
 
 /// How many problems are listed.
 const SHOWN: usize = 20;
 
 /// The rows that name tools that no server offers, or several servers.
-pub(super) fn misfits(
-    suite: &Suite,
-    trials: &[TrialSpec],
+pub fn misfits<'a>(
+    cases: impl Iterator<Item = &'a Case>,
     looked: &[PreflightReport],
 ) -> Vec<String> {
-    let cases: BTreeSet<usize> = trials.iter().map(|spec| spec.case).collect();
-    let cases = cases.into_iter().filter_map(|at| suite.cases.get(at));
     let mut all = Vec::new();
     for case in cases {
         let Some(check) = selection_of(case) else {
