@@ -164,13 +164,12 @@ impl Case {
         !self.checks.is_empty() || !self.verify.is_empty() || self.shipped.is_some()
     }
 
-    /// The case of a shipped eval. Its id contains the server and the eval.
-    pub fn of_eval(shipped: ShippedEval) -> Self {
-        let (server, id) = (&shipped.server, &shipped.eval.id);
+    /// A case that does nothing and checks nothing yet.
+    fn new(id: CaseId, name: String, path: PathBuf) -> Self {
         Self {
-            id: CaseId(format!("evals/{server}#{id}")),
-            name: id.clone(),
-            path: PathBuf::from(format!("evals/{server}")),
+            id,
+            name,
+            path,
             difficulty: None,
             labels: BTreeMap::new(),
             parallel: false,
@@ -184,8 +183,19 @@ impl Case {
             places: Vec::new(),
             pass: None,
             unmet: Vec::new(),
-            shipped: Some(Arc::new(shipped)),
+            shipped: None,
             selection: None,
+        }
+    }
+
+    /// The case of a shipped eval. Its id contains the server and the eval.
+    pub fn of_eval(shipped: ShippedEval) -> Self {
+        let (server, id) = (&shipped.server, &shipped.eval.id);
+        let path = format!("evals/{server}");
+        let case = Self::new(CaseId(format!("{path}#{id}")), id.clone(), path.into());
+        Self {
+            shipped: Some(Arc::new(shipped)),
+            ..case
         }
     }
 }

@@ -216,22 +216,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::suite::CaseId;
     use crate::suite::server::AllowedTools;
     use crate::suite::template::Template;
-    use crate::suite::{CaseId, Limits};
 
     fn case(source: ScriptSource) -> Case {
         Case {
-            id: CaseId("a.yaml#a".to_owned()),
-            name: "a".to_owned(),
-            path: "a.yaml".into(),
-            difficulty: None,
-            labels: BTreeMap::new(),
-            parallel: false,
-            runs: None,
-            limits: Limits::default(),
             prompt: Template::literal("Do it."),
-            setup: Vec::new(),
             verify: vec![Step {
                 id: "verify_0".to_owned(),
                 kind: "script".to_owned(),
@@ -243,13 +234,12 @@ mod tests {
                     continue_on_error: false,
                 }),
             }],
-            cleanup: Vec::new(),
             checks: vec![Arc::new(Check::MinToolCalls(1))],
-            places: Vec::new(),
-            pass: None,
-            unmet: Vec::new(),
-            shipped: None,
-            selection: None,
+            ..Case::new(
+                CaseId("a.yaml#a".to_owned()),
+                "a".to_owned(),
+                "a.yaml".into(),
+            )
         }
     }
 

@@ -12,7 +12,7 @@ use super::step::resolve::{
 };
 use super::step_file::{JudgeStepFile, ScriptStepFile, StepBody, StepFile};
 use super::task_file::{
-    LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TextSourceFile,
+    LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TaskMetadata, TextSourceFile,
 };
 use super::template::Template;
 use super::variables::Environment;
@@ -109,6 +109,27 @@ impl ResolvedTask {
     }
 }
 
+impl TaskMetadata {
+    /// The case that the metadata describes. `shown_path` is the path that goes into its id.
+    pub(super) fn case(&self, shown_path: &str, cx: &Context<'_>) -> Option<Case> {
+        let name = self.name.get()?;
+        if name.value.0.trim().is_empty() {
+            cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
+        }
+        let name = name.value.0.clone();
+        let id = CaseId(format!("{shown_path}#{name}"));
+        let labels = self.labels.iter();
+        Some(Case {
+            difficulty: self.difficulty,
+            labels: labels
+                .map(|(key, value)| (key.value.clone(), value.0.clone()))
+                .collect(),
+            runs: self.runs.map(|runs| runs.0),
+            ..Case::new(id, name, cx.source.path().to_path_buf())
+        })
+    }
+}
+
 /// Resolves a task. Its checks come from the task sets that match it.
 pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<ResolvedTask> {
     let cx = scope.cx;
@@ -155,33 +176,16 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
     );
     let prompt = prompt(parts.prompt?, &parts.setup, &steps)?;
     let metadata = file.metadata.get()?;
-    let name = metadata.name.get()?;
-    if name.value.0.trim().is_empty() {
-        cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
-    }
     let case = Case {
-        id: CaseId(format!("{}#{}", scope.shown_path, name.value.0)),
-        name: name.value.0.clone(),
-        path: cx.source.path().to_path_buf(),
-        difficulty: metadata.difficulty,
-        labels: metadata
-            .labels
-            .iter()
-            .map(|(key, value)| (key.value.clone(), value.0.clone()))
-            .collect(),
         parallel: metadata.parallel.unwrap_or(false),
-        runs: metadata.runs.map(|runs| runs.0),
         limits: parts.limits,
         prompt,
         setup,
         verify,
         cleanup,
-        checks: Vec::new(),
         places: verify_places(&parts.verify, cx),
-        pass: None,
         unmet,
-        shipped: None,
-        selection: None,
+        ..metadata.case(&scope.shown_path, cx)?
     };
     (rows.is_some() || !has_rows).then_some(ResolvedTask { case, rows })
 }

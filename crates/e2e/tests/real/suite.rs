@@ -103,7 +103,7 @@ impl Example {
         let suite = self.path(suite);
         let fixed = ["check", suite.to_str().unwrap(), "-o", "json"];
         let config = ["--mcp-config-file", config.to_str().unwrap()];
-        Session::new(&[&fixed[..], &config, words].concat()).within(Duration::from_mins(4))
+        Session::new(&[&fixed[..], &config, words].concat()).within(Duration::from_mins(10))
     }
 
     fn path(&self, name: &str) -> PathBuf {
