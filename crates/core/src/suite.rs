@@ -43,6 +43,7 @@ mod rows;
 pub mod schema;
 pub mod selection_file;
 pub mod server;
+mod server_list;
 pub mod step;
 pub mod step_file;
 pub mod surface_file;
@@ -137,6 +138,8 @@ pub struct Case {
     pub places: Vec<CheckPlace>,
     /// How many trials must pass. By default all.
     pub pass: Option<PassRule>,
+    /// The servers that the agent gets; `None` means all.
+    pub servers: Option<Vec<String>>,
     /// Requirements that the suite does not meet. A case with any can't run.
     pub unmet: Vec<String>,
     /// The shipped eval to run, if the case is not a task.
@@ -182,10 +185,17 @@ impl Case {
             checks: Vec::new(),
             places: Vec::new(),
             pass: None,
+            servers: None,
             unmet: Vec::new(),
             shipped: None,
             selection: None,
         }
+    }
+
+    /// Whether the agent gets a server.
+    pub fn uses(&self, server: &str) -> bool {
+        let listed = self.servers.as_ref();
+        listed.is_none_or(|listed| listed.iter().any(|name| name == server))
     }
 
     /// The case of a shipped eval. Its id contains the server and the eval.
@@ -194,6 +204,7 @@ impl Case {
         let path = format!("evals/{server}");
         let case = Self::new(CaseId(format!("{path}#{id}")), id.clone(), path.into());
         Self {
+            servers: Some(vec![shipped.server.clone()]),
             shipped: Some(Arc::new(shipped)),
             ..case
         }

@@ -2,9 +2,11 @@
 //!
 //! Names in them are as recorded: the renderer escapes the sentence.
 
+use std::path::Path;
 use std::time::Duration;
 
 use proctor_core::causes::Cause;
+use proctor_core::duration;
 use proctor_core::event::{CheckPlace, PlannedAgent};
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
@@ -120,6 +122,36 @@ pub(crate) fn run_steps(summary: &Summary) -> Vec<String> {
         format!("{} {} {result}", step.phase, step.id)
     });
     steps.collect()
+}
+
+/// A server that takes longer to start is worth a note.
+const SLOW_START: Duration = Duration::from_secs(3);
+
+/// Programs that fetch or resolve a package before they start it.
+const FETCHING: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "docker"];
+
+/// The servers that took long to start, each with a hint.
+pub(crate) fn slow_starts(summary: &Summary) -> Vec<String> {
+    let config = summary.plan.config.as_ref();
+    let program = |name: &str| {
+        let mut servers = config?.servers.iter();
+        let command = servers
+            .find(|server| server.name == name)?
+            .command
+            .as_ref()?;
+        Path::new(command).file_name()?.to_str()
+    };
+    let slow = summary.servers.iter().filter_map(|seen| {
+        let time = Duration::from_micros(seen.started_in?);
+        let hint = match program(&seen.server).filter(|program| FETCHING.contains(program)) {
+            Some(program) => format!("install it instead of starting it with `{program}`"),
+            None if summary.plan.shared_servers => return None,
+            None => "every trial waits for it".to_owned(),
+        };
+        let shown = duration::brief(time);
+        (time > SLOW_START).then(|| format!("`{}` took {shown} to start: {hint}", seen.server))
+    });
+    slow.collect()
 }
 
 /// Why the cleanup of the run failed, if it did.

@@ -3,6 +3,8 @@
 mod names;
 mod selection;
 
+use std::time::Instant;
+
 use data_encoding::HEXLOWER;
 use proctor_core::check::OrderKind;
 use proctor_core::event::{Actor, Body, ServerSeen, Surface};
@@ -50,12 +52,20 @@ pub async fn look(
     options: &ConnectOptions,
 ) -> Result<ServerProbe, PreflightError> {
     debug_assert_eq!(options.actor, Actor::Preflight);
+    let started = Instant::now();
     let client = Client::connect(server, options)
         .await
         .map_err(|error| PreflightError::StartFailed(error.naming(&server.name)))?;
+    let started_in = u64::try_from(started.elapsed().as_micros()).ok();
     match ask(server, &client).await {
         Ok(report) => Ok(ServerProbe {
-            report,
+            report: PreflightReport {
+                seen: ServerSeen {
+                    started_in,
+                    ..report.seen
+                },
+                ..report
+            },
             era: client.identity().era,
             client,
         }),
@@ -114,6 +124,7 @@ async fn ask(server: &Server, client: &Client) -> Result<PreflightReport, Prefli
         tools_digest: Some(digest(tools)),
         tool_list: None,
         surface: None,
+        started_in: None,
     };
     let offered = ServerListing {
         tools: fields(tools, "name"),

@@ -124,7 +124,7 @@ impl Trial {
             connect: context.connect_options(Actor::Step, self.recorder.clone()),
             withheld: context.withheld.clone(),
             redactor: self.recorder.redactor().clone(),
-            servers: context.suite.servers.clone(),
+            servers: self.servers(),
             extensions: context.suite.extensions.clone(),
             cache: context.cache.clone(),
             folder: case.path.parent().map(Path::to_owned).unwrap_or_default(),
@@ -194,9 +194,17 @@ impl Trial {
         self.drive(toolbox, prompt).await
     }
 
-    /// Connects to all servers and lists what they offer.
+    /// The servers of the case.
+    fn servers(&self) -> Vec<Server> {
+        let (case, all) = (self.case(), self.context.suite.servers.iter());
+        all.filter(|server| case.uses(&server.name))
+            .cloned()
+            .collect()
+    }
+
+    /// Connects to the servers of the case and lists what they offer.
     async fn serve(&self) -> Result<Toolbox, (Blame, String)> {
-        let servers = &self.context.suite.servers;
+        let servers = self.servers();
         let connecting = together(servers.iter().map(|server| self.connect(server))).await;
         let (mut connected, mut reason) = (Vec::new(), None);
         for result in connecting {

@@ -49,7 +49,8 @@ fn failed_cleanup(summary: &Summary) -> Option<Condition> {
     Some(Condition {
         option: None,
         verdict: CaseVerdict::Open,
-        text: reason.clone(),
+        // The end of a script's output has lines of its own.
+        text: reason.lines().collect::<Vec<_>>().join(" "),
     })
 }
 

@@ -41,6 +41,9 @@ pub fn digest(case: &Case) -> io::Result<String> {
         "cleanup": steps(&case.cleanup)?,
         "checks": checks.collect::<io::Result<Vec<Value>>>()?,
     });
+    if let (Some(servers), None) = (&case.servers, &case.shipped) {
+        content["servers"] = json!(servers);
+    }
     if !case.unmet.is_empty() {
         content["unmet"] = json!(case.unmet);
     }

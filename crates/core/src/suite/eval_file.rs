@@ -195,6 +195,8 @@ record! {
         "selection" => selection: Option<WithSpan<String>>,
         /// The server of the tools that a selection file names. Only Proctor supports this key.
         "server" => server: Option<WithSpan<String>>,
+        /// The servers that the agent gets for these tasks, all by default. Only Proctor supports this key.
+        "servers" => servers: Option<NonEmpty<WithSpan<String>>>,
         /// The source that `path` or `glob` refers to.
         "source" => source: Option<WithSpan<String>>,
         /// Selects only tasks that have all of these labels.

@@ -6,6 +6,7 @@ use super::eval_file::ApiVersion;
 use super::files::{self, FileOrigin};
 use super::resolve_assertions::ServerScope;
 use super::rows::{self, Row, RowFile, Rows};
+use super::server_list::ServerList;
 use super::step::resolve::{
     AliasTarget, RowNames, StepOwner, StepScope, resolve_file, resolve_phases, resolve_prompt,
     step_id,
@@ -17,7 +18,7 @@ use super::task_file::{
 use super::template::Template;
 use super::variables::Environment;
 use super::{Case, CaseId, Limits};
-use crate::decode::{Context, LooseText, Table};
+use crate::decode::{Context, LooseText, NonEmpty, Table};
 use crate::event::{CheckId, CheckPlace};
 use crate::hint::nearest_hint;
 use crate::phase::Phase;
@@ -62,12 +63,15 @@ struct TaskParts<'a> {
     prompt: Option<&'a WithSpan<TextSourceFile>>,
     rows: Option<&'a [RowFile]>,
     rows_from: Option<&'a WithSpan<String>>,
+    servers: Option<&'a NonEmpty<WithSpan<String>>>,
 }
 
 /// A resolved task, whose rows are not filled in yet.
 pub(super) struct ResolvedTask {
     pub(super) case: Case,
     pub(super) rows: Option<Rows>,
+    /// The servers that the task lists.
+    pub(super) servers: Option<ServerList>,
 }
 
 impl ResolvedTask {
@@ -144,6 +148,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
             prompt: spec.prompt.get(),
             rows: spec.rows.as_ref().map(|rows| &rows.0[..]),
             rows_from: spec.rows_from.as_ref(),
+            servers: spec.servers.as_ref(),
         },
         (None, Some(steps)) => legacy_parts(steps),
         (None, None) => return None,
@@ -187,7 +192,13 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
         unmet,
         ..metadata.case(&scope.shown_path, cx)?
     };
-    (rows.is_some() || !has_rows).then_some(ResolvedTask { case, rows })
+    let servers = parts.servers;
+    let servers = servers.map(|list| ServerList::resolve("task", list, scope.servers, cx));
+    (rows.is_some() || !has_rows).then_some(ResolvedTask {
+        case,
+        rows,
+        servers,
+    })
 }
 
 /// Where the verify steps are written.
@@ -250,6 +261,7 @@ fn legacy_parts(file: &LegacyStepsFile) -> TaskParts<'_> {
         prompt: file.prompt.get(),
         rows: None,
         rows_from: None,
+        servers: None,
     }
 }
 

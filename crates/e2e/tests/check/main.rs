@@ -40,6 +40,7 @@ mod run_steps;
 mod scorers;
 mod seeds;
 mod selection;
+mod server_lists;
 mod servers;
 mod shown_again;
 mod stops;

@@ -436,7 +436,7 @@ fn mistakes_in_the_steps_of_a_run_are_errors() {
         suite.task("good", &json!({}));
         let seen = suite.proctor(&["validate", "eval.yaml"]);
         let text = String::from_utf8_lossy(&seen.stdout).into_owned();
-        assert_eq!(seen.status.code(), Some(1), "{text}");
+        assert_eq!(seen.status.code(), Some(2), "{text}");
         assert!(
             text.contains(message) && text.contains("eval.yaml:1:"),
             "{text}"

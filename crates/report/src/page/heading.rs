@@ -145,6 +145,7 @@ fn notes(report: &Report<'_>) -> Vec<String> {
             .iter()
             .map(|step| format!("Run {step}")),
     );
+    notes.extend(sentences::slow_starts(summary));
     notes.extend(sentences::excluded(summary));
     notes.extend(sentences::failed(summary));
     let retried = summary.trials().filter(|(_, _, t)| t.attempts > 1).count();

@@ -104,6 +104,9 @@ fn servers(page: &mut Page, summary: &Summary) {
     for line in words::findings(summary) {
         page.more(&printable(&line));
     }
+    for line in sentences::slow_starts(summary) {
+        page.more(&printable(&line));
+    }
 }
 
 /// Shows the steps of the run's own setup and cleanup.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proctor_core::event::{Actor, EventKind};
 use proctor_core::redact::Redactor;
-use proctor_core::suite::Isolation;
+use proctor_core::suite::{Isolation, Server};
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -157,7 +157,7 @@ impl RunInProgress {
         }
         if context.suite.preflight {
             let looked = tokio::select! {
-                looked = look_at_servers(&mut context) => looked,
+                looked = look_at_servers(&mut context, &self.written.trials) => looked,
                 Some(()) = interrupts.recv() => return (RunCompletion::Interrupted, 1),
             };
             if let Err(completion) = self.take_in(looked, &context, host) {
@@ -294,10 +294,20 @@ impl RunInProgress {
     }
 }
 
-/// Starts every server once, and keeps the connections that all trials share.
-async fn look_at_servers(context: &mut RunContext) -> Result<Vec<PreflightReport>, PreflightError> {
+/// Starts every server that a trial uses once, and keeps the connections that all trials share. A
+/// surface contract is about all servers.
+async fn look_at_servers(
+    context: &mut RunContext,
+    trials: &[TrialSpec],
+) -> Result<Vec<PreflightReport>, PreflightError> {
+    let suite = &context.suite;
+    let is_used = |server: &&Server| {
+        let mut specs = trials.iter();
+        suite.surface.is_some() || specs.any(|spec| suite.cases[spec.case].uses(&server.name))
+    };
+    let servers: Vec<Server> = suite.servers.iter().filter(is_used).cloned().collect();
     let mut all = Vec::new();
-    for server in context.suite.servers.clone() {
+    for server in servers {
         let recorder = Recorder::nothing().redacting(&context.redactor);
         let options = context.connect_options(Actor::Preflight, recorder);
         let found = preflight::look(&server, &options).await?;

@@ -21,7 +21,7 @@ pub fn misfits<'a>(
             continue;
         };
         for tool in check.expected().iter().chain(&check.not) {
-            if let Some(problem) = misfit(check, tool, looked) {
+            if let Some(problem) = misfit(case, check, tool, looked) {
                 let text = format!("{}: {problem}", place(case));
                 all.push(printable(&text).into_owned());
             }
@@ -51,10 +51,15 @@ fn place(case: &Case) -> String {
     }
 }
 
-fn misfit(check: &SelectionCheck, tool: &str, looked: &[PreflightReport]) -> Option<String> {
+fn misfit(
+    case: &Case,
+    check: &SelectionCheck,
+    tool: &str,
+    looked: &[PreflightReport],
+) -> Option<String> {
     let is_meant = |report: &&PreflightReport| {
         let server = check.server.as_ref();
-        server.is_none_or(|server| *server == report.seen.server)
+        case.uses(&report.seen.server) && server.is_none_or(|server| *server == report.seen.server)
     };
     let meant: Vec<&PreflightReport> = looked.iter().filter(is_meant).collect();
     let offers = |report: &&&PreflightReport| report.offered.tools.iter().any(|one| one == tool);

@@ -22,7 +22,7 @@ impl Trial {
             return Ok(());
         }
         let (mut looked, mut tools) = (Vec::new(), BTreeMap::new());
-        for server in &context.suite.servers {
+        for server in &self.servers() {
             let recorder = Recorder::nothing().redacting(self.recorder.redactor());
             let options = context.connect_options(Actor::Preflight, recorder);
             let probe = look(server, &options).await;
