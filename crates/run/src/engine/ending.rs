@@ -57,7 +57,7 @@ pub(super) struct SummedRun {
     written: OpenRun,
     redactor: Redactor,
     completion: RunCompletion,
-    cleanup: Option<Option<String>>,
+    cleanup: Option<Result<(), String>>,
     pub(super) summary: Summary,
     record: RunReader,
     at: u64,
@@ -129,9 +129,11 @@ impl SummedRun {
         } = self;
         let before = summary.ended.as_ref();
         // A resumed run without any trial has no cleanup, and that of its earlier part still counts.
-        let failed_cleanup = cleanup
-            .unwrap_or_else(|| before.and_then(|before| before.failed_cleanup.clone()))
-            .map(|reason| redactor.text(&reason).into_owned());
+        let failed_cleanup = match cleanup {
+            Some(result) => result.err(),
+            None => before.and_then(|before| before.failed_cleanup.clone()),
+        };
+        let failed_cleanup = failed_cleanup.map(|reason| redactor.text(&reason).into_owned());
         let earlier = summary.ended.replace(RunEnded {
             no_regression_over,
             failed_cleanup: failed_cleanup.clone(),

@@ -114,14 +114,12 @@ impl RunInProgress {
             // A record that can't be written ends the run by itself.
             drop(self.append(event));
         }
-        let failed = result
-            .err()
-            .map(|reason| format!("after the run, {reason}"));
-        if let Some(failed) = &failed {
+        let result = result.map_err(|reason| format!("after the run, {reason}"));
+        if let Err(failed) = &result {
             let text = format!("warning: {failed}");
             host.notice(HostNotice::Text(&self.redactor.text(&text)));
         }
-        self.cleanup = Some(failed);
+        self.cleanup = Some(result);
         tokio::select! {
             () = steps.steps.close() => {}
             Some(()) = interrupts.recv(), if stops > 0 => {}

@@ -32,8 +32,8 @@ pub struct RunInProgress {
     pub(super) stop_when_decided: bool,
     /// The number of trials of the suites that run before this one.
     pub(super) first: usize,
-    /// Why the run's cleanup failed, if it did; `None` before it has run.
-    pub(super) cleanup: Option<Option<String>>,
+    /// How the run's cleanup ended; `None` if it has not run.
+    pub(super) cleanup: Option<Result<(), String>>,
 }
 
 /// How a run ended.
