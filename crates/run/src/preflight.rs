@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 pub use self::names::unknown_names;
 pub use self::selection::misfits;
+use crate::trial_folder::TrialFolderError;
 use proctor_wire::client::{Client, ConnectOptions, Era, ListError, ListLimits};
 
 /// What Proctor learned of a server before it is used.
@@ -44,6 +45,15 @@ pub enum PreflightError {
     NoList { server: String, reason: String },
     #[error("the server `{0}` has no tools, resources or prompts to test")]
     Empty(String),
+    /// The servers have no folder to start in.
+    #[error("{0}")]
+    NoFolder(String),
+}
+
+impl From<TrialFolderError> for PreflightError {
+    fn from(error: TrialFolderError) -> Self {
+        Self::NoFolder(error.to_string())
+    }
 }
 
 /// Starts a server and asks what it offers.

@@ -99,6 +99,9 @@ record! {
         "cleanup" => cleanup: Vec<StepFile>,
         /// Whether servers are started and listed before the first trial, `true` by default. Only Proctor supports this key.
         "preflight" => preflight: Option<WithSpan<bool>>,
+        /// A folder whose content each trial starts with in `{trial.dir}`, unless its task names another. Only Proctor
+        /// supports this key.
+        "workspace" => workspace: Option<WithSpan<String>>,
         /// Whether each trial starts its own servers. Only Proctor supports this key.
         "isolation" => isolation: Option<Isolation>,
         /// The conditions for success. Only Proctor supports this key.

@@ -77,6 +77,8 @@ record! {
         "requires" => requires: Vec<WithSpan<RequirementFile>>,
         /// The servers that the agent gets, all by default. Only Proctor supports this key.
         "servers" => servers: Option<NonEmpty<WithSpan<String>>>,
+        /// A folder whose content each trial starts with in `{trial.dir}`. Only Proctor supports this key.
+        "workspace" => workspace: Option<WithSpan<String>>,
         /// The limits of each trial of the task.
         "limits" => limits: Option<LimitsFile>,
         /// The steps before the agent starts.

@@ -412,7 +412,11 @@ fn mistakes_in_the_steps_of_a_run_are_errors() {
         ),
         (
             json!({"cleanup": [{"script": {"inline": "true", "env": {"A": "{agent.output}"}}}]}),
-            "steps of a run have no agent",
+            "steps of a run have no agent and no trial",
+        ),
+        (
+            json!({"setup": [{"script": {"inline": "true", "env": {"A": "{trial.dir}"}}}]}),
+            "steps of a run have no agent and no trial",
         ),
         (
             json!({"setup": [{"fixture.echo": {"args": {"text": "hi"}}}]}),

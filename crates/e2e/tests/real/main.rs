@@ -10,6 +10,7 @@ mod arguments;
 mod canary;
 mod disk;
 mod docs;
+mod folders;
 mod init;
 mod junit;
 mod offers;

@@ -36,7 +36,7 @@ impl RunSteps {
         let (to, ended) = unbounded_channel();
         let recorder = Recorder::passing_to(to).redacting(&context.redactor);
         let steps = Steps::new(StepsOptions {
-            connect: context.connect_options(Actor::Step, recorder),
+            connect: context.connect_options(Actor::Step, recorder, None),
             withheld: context.withheld.clone(),
             redactor: context.redactor.clone(),
             servers: Vec::new(),

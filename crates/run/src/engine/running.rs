@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proctor_core::event::{Actor, EventKind};
 use proctor_core::redact::Redactor;
-use proctor_core::suite::{Isolation, Server};
+use proctor_core::suite::{Isolation, Server, Workspace};
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -21,6 +21,7 @@ use crate::context::RunContext;
 use crate::preflight::{self, PreflightError, PreflightReport, ServerProbe};
 use crate::progress::Progress;
 use crate::runner::{self, RunError, RunnerOptions, RunnerResult, TrialSpec};
+use crate::trial_folder::TrialFolder;
 
 /// A run with an open folder.
 pub struct RunInProgress {
@@ -156,8 +157,13 @@ impl RunInProgress {
             host.notice(HostNotice::Text(&note));
         }
         if context.suite.preflight {
+            // A server may need its workspace to start, and the first trial has one that fits.
+            let first = self.written.trials.first();
+            let workspace =
+                first.and_then(|trial| context.suite.cases[trial.case].workspace.clone());
+            let looking = look_at_servers(&mut context, &self.written.trials, workspace.as_deref());
             let looked = tokio::select! {
-                looked = look_at_servers(&mut context, &self.written.trials) => looked,
+                looked = looking => looked,
                 Some(()) = interrupts.recv() => return (RunCompletion::Interrupted, 1),
             };
             if let Err(completion) = self.take_in(looked, &context, host) {
@@ -299,6 +305,7 @@ impl RunInProgress {
 async fn look_at_servers(
     context: &mut RunContext,
     trials: &[TrialSpec],
+    workspace: Option<&Workspace>,
 ) -> Result<Vec<PreflightReport>, PreflightError> {
     let suite = &context.suite;
     let is_used = |server: &&Server| {
@@ -307,9 +314,13 @@ async fn look_at_servers(
     };
     let servers: Vec<Server> = suite.servers.iter().filter(is_used).cloned().collect();
     let mut all = Vec::new();
+    let is_shared = suite.isolation == Isolation::Run;
+    let folder = TrialFolder::new("preflight");
+    folder.prepare(workspace).await?;
     for server in servers {
         let recorder = Recorder::nothing().redacting(&context.redactor);
-        let options = context.connect_options(Actor::Preflight, recorder);
+        let trial = (!is_shared).then_some(folder.values());
+        let options = context.connect_options(Actor::Preflight, recorder, trial);
         let found = preflight::look(&server, &options).await?;
         let ServerProbe {
             report,
@@ -319,7 +330,7 @@ async fn look_at_servers(
         context.eras.insert(server.name.clone(), era);
         let tools = report.offered.tools.clone();
         context.tools.insert(server.name.clone(), tools);
-        if context.suite.isolation == Isolation::Run {
+        if is_shared {
             context.shared.insert(server.name.clone(), client);
         } else {
             client.close().await;

@@ -24,7 +24,8 @@ impl Trial {
         let (mut looked, mut tools) = (Vec::new(), BTreeMap::new());
         for server in &self.servers() {
             let recorder = Recorder::nothing().redacting(self.recorder.redactor());
-            let options = context.connect_options(Actor::Preflight, recorder);
+            let options =
+                context.connect_options(Actor::Preflight, recorder, Some(self.folder.values()));
             let probe = look(server, &options).await;
             let probe = probe.map_err(|error| (Blame::Server, error.to_string()))?;
             probe.client.close().await;

@@ -78,11 +78,16 @@ impl OneStep<'_> {
 
     fn check_reference(&self, reference: &Reference, span: Span) {
         match reference {
-            Reference::AgentOutput | Reference::AgentPrompt
+            Reference::AgentOutput
+            | Reference::AgentPrompt
+            | Reference::TrialDir
+            | Reference::TrialId
+            | Reference::RandomId
+            | Reference::RandomPort
                 if self.scope.owner == StepOwner::Run =>
             {
                 let message =
-                    "steps of a run have no agent: its prompt and output are not available";
+                    "steps of a run have no agent and no trial, so this template has no value";
                 self.report(span, Problem::error(Code::Reference, message));
             }
             Reference::AgentOutput if self.phase == Phase::Setup => {
