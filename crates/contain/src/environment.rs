@@ -1,5 +1,6 @@
-//! The environment of a server under test: a short list of variables that every program needs, the
-//! server's own `env`, and the variables that the user passes by name. It never holds model keys.
+//! The environment of a server under test: a short list of variables that every program needs, the files
+//! of certificates, the server's own `env`, and the variables that the user passes by name. It never
+//! holds model keys.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,72 @@ use crate::os::COOKIE;
 /// The variables that every server inherits. `LC_*` is inherited too: with `LANG` alone, a server
 /// might use another encoding than in its user's terminal.
 const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "TMPDIR"];
+
+/// Variables that name files or folders of certificates, without which a program may reach no server
+/// behind a company's proxy. They hold no secrets, so every server inherits them too.
+const CERTIFICATES: [&str; 16] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "PIP_CERT",
+    "NPM_CONFIG_CAFILE",
+    "npm_config_cafile",
+    "AWS_CA_BUNDLE",
+    "CARGO_HTTP_CAINFO",
+    "DENO_CERT",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "HTTPLIB2_CA_CERTS",
+    "NIX_SSL_CERT_FILE",
+];
+
+/// Variables for the network and for packages, without which a server may fail to start. Their values
+/// may hold passwords, so a server gets them only by name.
+const OFTEN_NEEDED: [&str; 17] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "DOCKER_HOST",
+    "DOCKER_CONFIG",
+];
+
+/// The same by their first letters: the settings of package managers.
+const OFTEN_NEEDED_PREFIXES: [&str; 3] = ["NPM_CONFIG_", "UV_", "PIP_"];
+
+/// The names of the user's variables that a server did not get and may need to start.
+pub fn withheld_variables(
+    inherited: &BTreeMap<String, String>,
+    own: &BTreeMap<String, String>,
+    pass: &[String],
+) -> Vec<String> {
+    let may_need = |name: &str| {
+        // Proxies and the settings of npm are written in lower case as well.
+        let upper = name.to_ascii_uppercase();
+        let mut prefixes = OFTEN_NEEDED_PREFIXES.iter();
+        OFTEN_NEEDED.contains(&upper.as_str()) || prefixes.any(|prefix| upper.starts_with(prefix))
+    };
+    let is_given =
+        |name: &String| is_inherited(name) || pass.contains(name) || own.contains_key(name);
+    let names = inherited
+        .keys()
+        .filter(|name| may_need(name) && !is_given(name));
+    names.cloned().collect()
+}
 
 /// The complete environment of a server. `own` (its `env` in the MCP config) overrides inherited
 /// variables; names in `pass` that are not set are ignored.
@@ -43,7 +110,10 @@ pub fn agent_environment(
 /// The cookie is inherited too, so that a Proctor that runs below another guard stays visible to
 /// it.
 fn is_inherited(name: &str) -> bool {
-    INHERITED.contains(&name) || name.starts_with("LC_") || name == COOKIE
+    INHERITED.contains(&name)
+        || CERTIFICATES.contains(&name)
+        || name.starts_with("LC_")
+        || name == COOKIE
 }
 
 #[cfg(test)]
@@ -92,6 +162,30 @@ mod tests {
             &[("TOKEN", "own")],
         );
         check(&[], &[("EMPTY", "")], &["UNSET"], &[("EMPTY", "")]);
+    }
+
+    #[test]
+    fn certificates_pass_and_proxies_are_named() {
+        let inherited = variables(&[
+            ("SSL_CERT_FILE", "/certs.pem"),
+            ("HTTPS_PROXY", "http://u:hunter2@proxy"),
+            ("https_proxy", "http://u:hunter2@proxy"),
+            ("UV_INDEX_URL", "http://u:hunter2@index"),
+            ("npm_config_registry", "http://registry"),
+            ("OPENAI_API_KEY", "k"),
+            ("UVULA", "u"),
+        ]);
+        let own = variables(&[("https_proxy", "http://other")]);
+        let pass = ["UV_INDEX_URL".to_owned()];
+        let given = server_environment(&inherited, &own, &pass);
+        let expected = variables(&[
+            ("SSL_CERT_FILE", "/certs.pem"),
+            ("https_proxy", "http://other"),
+            ("UV_INDEX_URL", "http://u:hunter2@index"),
+        ]);
+        assert_eq!(given, expected);
+        let withheld = withheld_variables(&inherited, &own, &pass);
+        assert_eq!(withheld, ["HTTPS_PROXY", "npm_config_registry"]);
     }
 
     #[test]

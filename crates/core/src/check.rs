@@ -189,6 +189,33 @@ impl Check {
         }
     }
 
+    /// The servers that the check names.
+    pub fn servers(&self) -> Vec<&str> {
+        match self {
+            Self::ToolsUsed(entries)
+            | Self::RequireAny(entries)
+            | Self::ToolsNotUsed(entries)
+            | Self::Calls { list: entries, .. } => {
+                let servers = entries.iter().map(|entry| entry.target.server.as_str());
+                servers.collect()
+            }
+            Self::ResourcesRead(entries)
+            | Self::ResourcesNotRead(entries)
+            | Self::PromptsUsed(entries)
+            | Self::PromptsNotUsed(entries) => {
+                entries.iter().map(|entry| entry.server.as_str()).collect()
+            }
+            Self::CallOrder(entries) => entries.iter().map(|entry| entry.server.as_str()).collect(),
+            Self::Selection(check) => check.server.iter().map(String::as_str).collect(),
+            Self::MinToolCalls(_)
+            | Self::MaxToolCalls(_)
+            | Self::NoDuplicateCalls
+            | Self::SkillsLoaded(_)
+            | Self::SkillsNotLoaded(_)
+            | Self::NotExecuted => Vec::new(),
+        }
+    }
+
     /// Whether the check holds for a transcript.
     pub fn evaluate(&self, transcript: &Transcript) -> CheckResult {
         let result = self.evaluate_seen(transcript);

@@ -126,6 +126,7 @@ pub enum EventKind {
     CallWithheld(ToolName),
     /// The agent chose tools in a selection trial, and Proctor called none of them.
     ToolsSelected(ToolsSelected),
+    /// A step of a trial ended; in `run.jsonl`, a step of the run's own setup or cleanup.
     StepEnded(StepEnded),
     Graded(CheckEvaluated),
     /// The trial is over, and its folder was removed or kept.
@@ -226,6 +227,9 @@ pub struct RunEnded {
     /// Holm's correction over them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_regression_over: Option<u32>,
+    /// Why the cleanup of the run failed, if it did. Then the gate can't be met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_cleanup: Option<String>,
 }
 
 /// The case, agent and number of a trial, which identify it.

@@ -39,6 +39,7 @@ pub mod lock_file;
 pub mod mcp_file;
 mod package;
 mod resolve_assertions;
+mod resolve_run_steps;
 mod resolve_selection;
 mod resolve_sources;
 mod resolve_suite;
@@ -48,6 +49,7 @@ mod rows;
 pub mod schema;
 pub mod selection_file;
 pub mod server;
+mod server_list;
 mod source;
 pub mod step;
 pub mod step_file;
@@ -92,6 +94,12 @@ pub struct Suite {
     pub extensions: Vec<Extension>,
     /// The folders of the skills that agents can use.
     pub skills: Vec<PathBuf>,
+    /// The steps before the servers start, once per run.
+    pub setup: Vec<Step>,
+    /// The steps after the last trial, once per run. They always run.
+    pub cleanup: Vec<Step>,
+    /// Whether servers are started and listed before the first trial, instead of in each trial.
+    pub preflight: bool,
     /// The workspace of cases that have none of their own.
     pub workspace: Option<Arc<Workspace>>,
     /// How trials are isolated from each other.
@@ -155,6 +163,8 @@ pub struct Case {
     pub places: Vec<CheckPlace>,
     /// How many trials must pass. By default all.
     pub pass: Option<PassRule>,
+    /// The servers that the agent gets; `None` means all.
+    pub servers: Option<Vec<String>>,
     /// Requirements that the suite does not meet. A case with any can't run.
     pub unmet: Vec<String>,
     /// The shipped eval to run, if the case is not a task.
@@ -201,10 +211,17 @@ impl Case {
             checks: Vec::new(),
             places: Vec::new(),
             pass: None,
+            servers: None,
             unmet: Vec::new(),
             shipped: None,
             selection: None,
         }
+    }
+
+    /// Whether the agent gets a server.
+    pub fn uses(&self, server: &str) -> bool {
+        let listed = self.servers.as_ref();
+        listed.is_none_or(|listed| listed.iter().any(|name| name == server))
     }
 
     /// The case of a shipped eval. Its id contains the server and the eval.
@@ -213,6 +230,7 @@ impl Case {
         let path = format!("evals/{server}");
         let case = Self::new(CaseId(format!("{path}#{id}")), id.clone(), path.into());
         Self {
+            servers: Some(vec![shipped.server.clone()]),
             shipped: Some(Arc::new(shipped)),
             ..case
         }

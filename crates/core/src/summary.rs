@@ -20,7 +20,7 @@ use crate::event::SkippedEval;
 use crate::event::{
     Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedGates, PlannedKnownFailure,
     PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunKind, RunPlanned, RunStarted,
-    ServerSeen, WireKind,
+    ServerSeen, StepEnded, WireKind,
 };
 use crate::fold::ModelActivity;
 use crate::index::{self, Attempt, IndexEntry, IndexScrutiny};
@@ -44,6 +44,8 @@ pub struct Summary {
     pub cases: Vec<CaseSummary>,
     /// What the servers reported, in order.
     pub servers: Vec<ServerSeen>,
+    /// The steps of the run's own setup and cleanup, in order; of a resumed run, the latest ones.
+    pub steps: Vec<StepEnded>,
     /// The transport of each server.
     pub transports: BTreeMap<String, WireKind>,
     /// The protocol problems, by server.
@@ -290,6 +292,7 @@ impl Summary {
     fn of_events(run: &RunReader) -> Result<Self, RecordError> {
         let mut planned = None;
         let mut servers: Vec<ServerSeen> = Vec::new();
+        let mut steps: Vec<StepEnded> = Vec::new();
         let mut ended: Option<RunEnded> = None;
         let mut changed_trials = BTreeSet::new();
         let (mut last, mut unknown_events) = (0, 0);
@@ -301,6 +304,10 @@ impl Summary {
                 EventKind::ServerSeen(seen) => {
                     servers.retain(|before| before.server != seen.server);
                     servers.push(seen);
+                }
+                EventKind::StepEnded(step) => {
+                    steps.retain(|before| (before.phase, &before.id) != (step.phase, &step.id));
+                    steps.push(step);
                 }
                 EventKind::RunEnded(end) => {
                     changed_trials.extend(end.changed_trials.iter().cloned());
@@ -319,6 +326,7 @@ impl Summary {
             plan,
             cases,
             servers,
+            steps,
             transports: BTreeMap::new(),
             findings: BTreeMap::new(),
             agent: ModelActivity::default(),

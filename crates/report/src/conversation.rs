@@ -8,6 +8,7 @@ mod calls;
 mod checks;
 mod follow;
 mod screen;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use proctor_core::verdict::Verdict;
 use self::checks::CallText;
 pub use self::follow::Follower;
 use self::screen::Screen;
+pub use self::steps::run_steps;
 use crate::terminal::TerminalStyle;
 use crate::words;
 
@@ -382,35 +384,11 @@ impl<'a> Conversation<'a> {
 
     /// Steps around the agent's work. Steps that grade are checks.
     fn steps(&mut self, wanted: impl Fn(Phase) -> bool) {
-        let screen = &mut self.screen;
-        for step in self
-            .outline
-            .folded
-            .work
-            .steps
-            .iter()
-            .filter(|s| wanted(s.phase))
-        {
-            let (label, style) = checks::label(&step.verdict);
-            let mut facts = vec![step.kind.clone()];
-            facts.extend(words::time(step.duration));
-            let text = format!("{} {} ({})", step.phase, step.id, facts.join(", "));
-            screen.title(label, style, &text);
-            match &step.verdict {
-                Verdict::Pass => {}
-                Verdict::Fail { reason } | Verdict::Unknown { reason } => {
-                    screen.block(2, reason, None);
-                }
-            }
-            if let Some(output) = step
-                .output
-                .as_ref()
-                .filter(|_| step.verdict != Verdict::Pass)
-            {
-                screen.block(2, &output.to_string(), Some("| "));
-            }
+        let steps = self.outline.folded.work.steps.iter();
+        for step in steps.filter(|step| wanted(step.phase)) {
+            steps::render(&mut self.screen, "", step, step.verdict != Verdict::Pass);
         }
-        screen.blank();
+        self.screen.blank();
     }
 
     fn findings(&mut self) {

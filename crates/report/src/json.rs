@@ -213,6 +213,9 @@ fn ours(report: &Report<'_>) -> Value {
         "warnings": summary.plan.warnings,
         "usage": { "agent": activity(&summary.agent), "judge": activity(&summary.judge) },
     });
+    if !summary.steps.is_empty() {
+        out["steps"] = json!(summary.steps);
+    }
     // A selection by outcome would make every rate meaningless.
     if let Some(selection) = selection::document(summary)
         && !report.part.is_some_and(|part| part.by_outcome)

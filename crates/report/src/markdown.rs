@@ -93,6 +93,9 @@ fn head(report: &Report<'_>) -> String {
             out.push('\n');
         }
     }
+    if let Some(failed) = sentences::failed_cleanup(summary).filter(|_| !is_whole) {
+        out.push_str(&format!("{}\n\n", reason(failed)));
+    }
     for changed in summary.changed_trials.iter().take(NAMED) {
         let trial = code(changed);
         out.push_str(&format!(

@@ -2,10 +2,15 @@
 //!
 //! Names in them are as recorded: the renderer escapes the sentence.
 
+use std::path::Path;
+use std::time::Duration;
+
 use proctor_core::causes::Cause;
+use proctor_core::duration;
 use proctor_core::event::{CheckPlace, PlannedAgent};
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
+use proctor_core::verdict::Verdict;
 
 use crate::{Report, ReportPart, words};
 
@@ -102,6 +107,60 @@ fn blames(summary: &Summary, is_error: bool) -> String {
     } else {
         format!(" (blame: {})", shown.join(", "))
     }
+}
+
+/// The steps of the run's own setup and cleanup, such as `setup seed passed (2s)`.
+pub(crate) fn run_steps(summary: &Summary) -> Vec<String> {
+    let steps = summary.steps.iter().map(|step| {
+        let time = words::time(Duration::from_micros(step.duration));
+        let time = time.map_or(String::new(), |time| format!(" ({time})"));
+        let result = match &step.verdict {
+            Verdict::Pass => format!("passed{time}"),
+            Verdict::Fail { reason } => format!("failed{time}: {}", one_line(reason)),
+            Verdict::Unknown { reason } => format!("inconclusive{time}: {}", one_line(reason)),
+        };
+        format!("{} {} {result}", step.phase, step.id)
+    });
+    steps.collect()
+}
+
+/// A server that takes longer to start is worth a note.
+const SLOW_START: Duration = Duration::from_secs(3);
+
+/// Programs that fetch or resolve a package before they start it.
+const FETCHING: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "docker"];
+
+/// The servers that took long to start, each with a hint.
+pub(crate) fn slow_starts(summary: &Summary) -> Vec<String> {
+    let config = summary.plan.config.as_ref();
+    let program = |name: &str| {
+        let mut servers = config?.servers.iter();
+        let command = servers
+            .find(|server| server.name == name)?
+            .command
+            .as_ref()?;
+        Path::new(command).file_name()?.to_str()
+    };
+    let slow = summary.servers.iter().filter_map(|seen| {
+        let time = Duration::from_micros(seen.started_in?);
+        let hint = match program(&seen.server).filter(|program| FETCHING.contains(program)) {
+            Some(program) => format!("install it instead of starting it with `{program}`"),
+            None if summary.plan.shared_servers => return None,
+            None => "every trial waits for it".to_owned(),
+        };
+        let shown = duration::brief(time);
+        (time > SLOW_START).then(|| format!("`{}` took {shown} to start: {hint}", seen.server))
+    });
+    slow.collect()
+}
+
+/// Why the cleanup of the run failed, if it did.
+pub(crate) fn failed_cleanup(summary: &Summary) -> Option<&str> {
+    summary.ended.as_ref()?.failed_cleanup.as_deref()
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join(" ")
 }
 
 /// How many cases passed: `7 of 9 cases met their pass rule`.

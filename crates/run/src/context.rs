@@ -2,10 +2,10 @@
 //!
 //! Its main type is [`RunContext`]. It does not change during the run, except for the spending.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use proctor_core::event::{Actor, Purpose};
 use proctor_core::record::RecordError;
@@ -82,6 +82,8 @@ pub struct RunContext {
     pub tools: BTreeMap<String, Vec<String>>,
     /// The connections that all trials share, by server; empty if each trial has its own.
     pub shared: BTreeMap<String, Client>,
+    /// Warnings of trials about the suite, which the run shows once at its end.
+    pub warnings: Mutex<BTreeSet<String>>,
     /// The run that is replayed, and whether a request that differs from it is an error.
     pub cassette: Option<(Arc<Cassette>, bool)>,
     /// Locks on the checkouts of sources, which no other process replaces meanwhile.

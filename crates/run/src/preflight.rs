@@ -1,5 +1,10 @@
 //! Checks that all servers start and offer something, before any model is asked.
 
+mod names;
+mod selection;
+
+use std::time::Instant;
+
 use data_encoding::HEXLOWER;
 use proctor_core::check::OrderKind;
 use proctor_core::event::{Actor, Body, ServerSeen, Surface};
@@ -9,14 +14,21 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+pub use self::names::unknown_names;
+pub use self::selection::misfits;
 use crate::trial_folder::TrialFolderError;
 use proctor_wire::client::{Client, ConnectOptions, Era, ListError, ListLimits};
 
-/// The result of checking one server.
-pub struct ServerProbe {
+/// What Proctor learned of a server before it is used.
+pub struct PreflightReport {
     pub seen: ServerSeen,
     pub offered: ServerListing,
     pub surface: Surface,
+}
+
+/// The result of checking one server.
+pub struct ServerProbe {
+    pub report: PreflightReport,
     pub era: Era,
     /// The open connection, which the caller shares or closes.
     pub client: Client,
@@ -50,14 +62,20 @@ pub async fn look(
     options: &ConnectOptions,
 ) -> Result<ServerProbe, PreflightError> {
     debug_assert_eq!(options.actor, Actor::Preflight);
+    let started = Instant::now();
     let client = Client::connect(server, options)
         .await
         .map_err(|error| PreflightError::StartFailed(error.naming(&server.name)))?;
+    let started_in = u64::try_from(started.elapsed().as_micros()).ok();
     match ask(server, &client).await {
-        Ok((seen, offered, surface)) => Ok(ServerProbe {
-            seen,
-            offered,
-            surface,
+        Ok(report) => Ok(ServerProbe {
+            report: PreflightReport {
+                seen: ServerSeen {
+                    started_in,
+                    ..report.seen
+                },
+                ..report
+            },
             era: client.identity().era,
             client,
         }),
@@ -88,10 +106,7 @@ impl ServerListing {
     }
 }
 
-async fn ask(
-    server: &Server,
-    client: &Client,
-) -> Result<(ServerSeen, ServerListing, Surface), PreflightError> {
+async fn ask(server: &Server, client: &Client) -> Result<PreflightReport, PreflightError> {
     let identity = client.identity();
     let listed = client.surface(&ListLimits::default()).await;
     let surface = listed.map_err(|error: ListError| PreflightError::NoList {
@@ -119,6 +134,7 @@ async fn ask(
         tools_digest: Some(digest(tools)),
         tool_list: None,
         surface: None,
+        started_in: None,
     };
     let offered = ServerListing {
         tools: fields(tools, "name"),
@@ -130,7 +146,11 @@ async fn ask(
         surface: written,
         ..seen
     };
-    Ok((seen, offered, surface))
+    Ok(PreflightReport {
+        seen,
+        offered,
+        surface,
+    })
 }
 
 /// The SHA-256 of all items, independent of their order and formatting.

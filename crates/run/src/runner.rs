@@ -4,7 +4,7 @@
 //! stop; all decisions are made here.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use proctor_core::event::{Outcome, TrialEnded, TrialStarted};
@@ -277,6 +277,7 @@ impl Runner<'_> {
             watch,
             waiting: RetryWait::default(),
             replay: self.context.replay(&case.id.0, &agent.name, spec.repeat)?,
+            listed: OnceLock::new(),
         };
         let stop = self.stop.subscribe();
         let began = Instant::now();

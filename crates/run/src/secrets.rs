@@ -58,7 +58,9 @@ pub(crate) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)
     let filled = |template: &Template| values.fill(template).ok();
     let mut secrets: Vec<(String, String)> = Vec::new();
     let cases = suite.cases.iter();
-    for step in cases.flat_map(|case| case.setup.iter().chain(&case.verify).chain(&case.cleanup)) {
+    let of_cases =
+        cases.flat_map(|case| case.setup.iter().chain(&case.verify).chain(&case.cleanup));
+    for step in of_cases.chain(&suite.setup).chain(&suite.cleanup) {
         match &step.action {
             Action::Script(script) => {
                 let given = script.env.iter();

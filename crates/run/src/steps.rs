@@ -1,6 +1,6 @@
-//! The steps of one trial: scripts, HTTP requests, tool calls and extensions, around the agent's work.
+//! The steps of one trial, or of a run: scripts, HTTP requests, tool calls and extensions, around the agent's work.
 //!
-//! Its main type is [`Steps`], which lives for one trial: processes that steps start run until it
+//! Its main type is [`Steps`], which lives for one trial or one run: processes that steps start run until it
 //! is closed, so that a server from a setup step is available for verification. Dropping it, or the
 //! future of a step, leaves no process and no file behind. It does not know the order of phases and
 //! asks no judge.
@@ -14,6 +14,7 @@ mod environment;
 mod extension;
 mod http;
 mod note;
+mod phases;
 mod scoring;
 mod script;
 mod tool;
@@ -37,6 +38,7 @@ use tokio::task::JoinSet;
 
 pub use self::environment::MODEL_KEYS;
 use self::note::StepEndRecorder;
+pub use self::phases::PhaseFailure;
 use crate::secrets;
 use proctor_contain::process::LingeringProcess;
 use proctor_contain::scratch::Scratch;

@@ -12,12 +12,14 @@ mod early_end;
 mod ending;
 mod external;
 mod grading;
+mod preflight;
 mod selection;
 mod shipped;
 mod under_way;
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use proctor_core::decision::{blame_for_failure, server_failure};
@@ -26,7 +28,6 @@ use proctor_core::index;
 use proctor_core::model::ModelMessage;
 use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
-use proctor_core::verdict::Verdict;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -35,7 +36,7 @@ use self::external::AgentWorkspace;
 use crate::agent::{AgentOutcome, ConnectedServer, Task, Toolbox, drive};
 use crate::context::{RunContext, Worker};
 use crate::progress::TrialProgress;
-use crate::steps::{Steps, StepsOptions};
+use crate::steps::{PhaseFailure, Steps, StepsOptions};
 use crate::stop::{self, RunStop};
 use crate::together::together;
 use crate::trial_folder::TrialFolder;
@@ -59,6 +60,8 @@ pub(crate) struct Trial {
     pub(crate) waiting: RetryWait,
     /// The recorded replies to use instead of asking models.
     pub(crate) replay: Option<Replay>,
+    /// The tools of servers, in a run without a preflight.
+    pub(crate) listed: OnceLock<BTreeMap<String, Vec<String>>>,
 }
 
 impl Trial {
@@ -127,7 +130,7 @@ impl Trial {
             ),
             withheld: context.withheld.clone(),
             redactor: self.recorder.redactor().clone(),
-            servers: context.suite.servers.clone(),
+            servers: self.servers(),
             extensions: context.suite.extensions.clone(),
             folder: case.path.parent().map(Path::to_owned).unwrap_or_default(),
             prompt: case.prompt.clone(),
@@ -155,19 +158,19 @@ impl Trial {
             return self.work_shipped(shipped, toolbox).await;
         }
         if let Some(selection) = &case.selection {
+            if let Err((blame, reason)) = self.look_at_servers().await {
+                return errored(blame, reason);
+            }
             return self
                 .work_selection(selection, steps, toolbox, workspace)
                 .await;
         }
         self.phase(Phase::Setup);
-        for step in &case.setup {
-            let result = steps.run(Phase::Setup, step).await;
-            if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
-                (&result.verdict, result.goes_on)
-            {
-                let reason = format!("{} step `{}` failed: {reason}", Phase::Setup, step.id);
-                return errored(result.blame.unwrap_or(Blame::Suite), reason);
-            }
+        if let Err((blame, reason)) = steps.set_up(&case.setup).await {
+            return errored(blame, reason);
+        }
+        if let Err((blame, reason)) = self.look_at_servers().await {
+            return errored(blame, reason);
         }
         let prompt = match steps.prompt() {
             Ok(prompt) => prompt,
@@ -199,9 +202,17 @@ impl Trial {
         self.drive(toolbox, prompt).await
     }
 
-    /// Connects to all servers and lists what they offer.
+    /// The servers of the case.
+    fn servers(&self) -> Vec<Server> {
+        let (case, all) = (self.case(), self.context.suite.servers.iter());
+        all.filter(|server| case.uses(&server.name))
+            .cloned()
+            .collect()
+    }
+
+    /// Connects to the servers of the case and lists what they offer.
     async fn serve(&self) -> Result<Toolbox, (Blame, String)> {
-        let servers = &self.context.suite.servers;
+        let servers = self.servers();
         let connecting = together(servers.iter().map(|server| self.connect(server))).await;
         let (mut connected, mut reason) = (Vec::new(), None);
         for result in connecting {
@@ -335,34 +346,16 @@ impl Trial {
         )
     }
 
-    async fn cleanup(&self, steps: &mut Steps) -> Result<(), (Blame, String)> {
+    async fn cleanup(&self, steps: &mut Steps) -> Result<(), PhaseFailure> {
         let case = self.case();
         // Without a folder no setup ran, and a path that is empty would name others.
         if case.cleanup.is_empty() || !case.unmet.is_empty() || !self.folder.is_there() {
             return Ok(());
         }
         self.phase(Phase::Cleanup);
-        let all = async {
-            let mut first = Ok(());
-            for step in &case.cleanup {
-                let result = steps.run(Phase::Cleanup, step).await;
-                if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
-                    (&result.verdict, result.goes_on)
-                {
-                    let reason = format!("{} step `{}` failed: {reason}", Phase::Cleanup, step.id);
-                    first = first.and(Err((result.blame.unwrap_or(Blame::Suite), reason)));
-                }
-            }
-            first
-        };
-        match self.limits.cleanup_timeout {
-            None => all.await,
-            Some(limit) => tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
-                let limit = proctor_core::duration::brief(limit);
-                let reason = format!("the cleanup timed out after {limit}");
-                Err((Blame::Suite, reason))
-            }),
-        }
+        steps
+            .clean_up(&case.cleanup, self.limits.cleanup_timeout)
+            .await
     }
 
     /// Writes the end of the trial, and waits until it is on disk.

@@ -16,6 +16,7 @@ use proctor_core::fold::{self, FoldOptions, FoldedTrial};
 use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
 use proctor_core::record::{Blobs, Bodies, EventReader, QueueCapacity, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
+use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use self::tap::ConnectionTap;
 pub use self::tap::OversizedMessage;
@@ -30,6 +31,8 @@ pub struct Recorder {
     /// order.
     asks: Arc<Mutex<ModelRequestLog>>,
     room: Option<QueueCapacity>,
+    /// The owner of a record that is no trial's.
+    owner: Option<UnboundedSender<EventKind>>,
     /// Whether a recording call returns only after its message is in the file.
     writes_through: bool,
     started: Instant,
@@ -59,10 +62,19 @@ impl Recorder {
         Self::with(None, Instant::now())
     }
 
+    /// Passes events on to the owner of a record that is no trial's. Connections are not recorded.
+    pub fn passing_to(owner: UnboundedSender<EventKind>) -> Self {
+        Self {
+            owner: Some(owner),
+            ..Self::nothing()
+        }
+    }
+
     fn with(trial: Option<TrialWriter>, started: Instant) -> Self {
         let redactor = trial.as_ref().map(|trial| trial.redactor().clone());
         Self {
             room: trial.as_ref().map(TrialWriter::room),
+            owner: None,
             writes_through: false,
             inner: Arc::new(Mutex::new(RecorderState {
                 trial,
@@ -111,6 +123,11 @@ impl Recorder {
 
     /// Writes events as one block, without events of others between them.
     fn record_all(&self, mut events: Vec<EventKind>) {
+        if let Some(owner) = &self.owner {
+            // Without an owner there is no record to write to.
+            let _ = events.into_iter().try_for_each(|event| owner.send(event));
+            return;
+        }
         self.wait_for_room();
         let Some(bodies) = self.lock().bodies(0) else {
             return;

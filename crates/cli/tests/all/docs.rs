@@ -1,43 +1,11 @@
 //! The files that documents show are what they claim to be.
 
+mod examples;
+
 use std::fs;
 use std::path::Path;
 
 use crate::proctor::proctor;
-
-/// The YAML blocks of a document that start with `# NAME`, by that name.
-fn files(document: &str) -> Vec<(String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../docs")
-        .join(document);
-    let text = fs::read_to_string(path).expect("the document is there");
-    let blocks = text.split("```yaml\n").skip(1);
-    let bodies = blocks.filter_map(|block| block.split("```").next());
-    bodies
-        .filter_map(|body| {
-            let name = body.lines().next()?.strip_prefix("# ")?;
-            Some((name.to_owned(), body.to_owned()))
-        })
-        .collect()
-}
-
-#[test]
-fn the_files_of_the_page_on_models_validate_strictly() {
-    let folder = tempfile::tempdir().unwrap();
-    let files = files("models.md");
-    for (name, body) in &files {
-        fs::write(folder.path().join(name), body).unwrap();
-    }
-    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["model.yaml", "agent.yaml", "faults.yaml", "judge.yaml"]
-    );
-    let output = proctor(["validate", "--strict"].into_iter().chain(names))
-        .current_dir(folder.path())
-        .output();
-    assert_eq!(output.code, Some(0), "{output}");
-}
 
 #[test]
 fn the_page_on_models_names_every_key_of_a_script() {
@@ -75,11 +43,7 @@ fn the_page_on_suites_shows_what_init_writes() {
 #[test]
 fn the_page_on_ci_runs() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, body) in files("ci.md") {
-        if !name.starts_with('.') {
-            fs::write(folder.path().join(name), body).unwrap();
-        }
-    }
+    examples::write("ci.md", folder.path());
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ci.md");
     let text = fs::read_to_string(path).unwrap();
     let binary = Path::new(env!("CARGO_BIN_EXE_proctor")).parent().unwrap();

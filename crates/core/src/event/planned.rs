@@ -366,6 +366,9 @@ pub struct ServerSeen {
     /// see the same one. Older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<Body>,
+    /// The microseconds from its start to its first answer. Older records don't have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_in: Option<u64>,
 }
 
 /// Everything that a server offers, each item as the server sent it.

@@ -39,7 +39,19 @@ pub fn conditions(summary: &Summary, gates: &PlannedGates) -> Vec<Condition> {
     all.extend(gates.base.as_ref().map(|base| no_regression(summary, base)));
     all.extend(gates.max_errors.map(|most| max_errors(summary, most)));
     all.extend(known::conditions(summary));
+    all.extend(failed_cleanup(summary));
     all
+}
+
+/// After a failed cleanup of the run, what the trials left behind is unknown.
+fn failed_cleanup(summary: &Summary) -> Option<Condition> {
+    let reason = summary.ended.as_ref()?.failed_cleanup.as_ref()?;
+    Some(Condition {
+        option: None,
+        verdict: CaseVerdict::Open,
+        // The end of a script's output has lines of its own.
+        text: reason.lines().collect::<Vec<_>>().join(" "),
+    })
 }
 
 /// The trials of each case, of all agents together. Known failures are left out.

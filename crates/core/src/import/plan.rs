@@ -195,6 +195,7 @@ impl ImportPlan {
                 tools_digest: None,
                 tool_list: Some(Body::Text(tools.get().to_owned())),
                 surface: None,
+                started_in: None,
             })
         });
         seen.collect()

@@ -125,6 +125,7 @@ impl Redactor {
                 let trials = run.changed_trials.into_iter();
                 trials.map(|trial| self.owned(trial)).collect()
             },
+            failed_cleanup: self.optional(run.failed_cleanup),
             ..run
         }
     }

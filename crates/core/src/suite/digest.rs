@@ -41,6 +41,9 @@ pub fn digest(case: &Case) -> io::Result<String> {
         "cleanup": steps(&case.cleanup)?,
         "checks": checks.collect::<io::Result<Vec<Value>>>()?,
     });
+    if let (Some(servers), None) = (&case.servers, &case.shipped) {
+        content["servers"] = json!(servers);
+    }
     if let Some(workspace) = &case.workspace {
         content["workspace"] = json!(workspace.digest()?);
     }
@@ -80,9 +83,10 @@ pub fn checks(checks: &[Arc<Check>]) -> io::Result<String> {
     Ok(sha256(canonical(&Value::Array(checks?)).as_bytes()))
 }
 
-/// The SHA-256 of the surroundings of a suite's cases: its servers, the scripts of its models, and the
-/// environments in its agent files. Values from the environment are not included.
-pub fn surroundings(suite: &Suite) -> String {
+/// The SHA-256 of the surroundings of a suite's cases: its servers, the scripts of its models, the
+/// environments in its agent files, and the steps of the run. Values from the environment are not included.
+/// Fails if a script of a step can't be read.
+pub fn surroundings(suite: &Suite) -> io::Result<String> {
     let server = |server: &Server| {
         let names = |table: &BTreeMap<String, String>| table.keys().cloned().collect::<Vec<_>>();
         let mut given = match &server.transport {
@@ -133,7 +137,16 @@ pub fn surroundings(suite: &Suite) -> String {
     if !own.is_empty() {
         content["agentFiles"] = own.into();
     }
-    sha256(canonical(&content).as_bytes())
+    for (key, steps) in [("setup", &suite.setup), ("cleanup", &suite.cleanup)] {
+        if !steps.is_empty() {
+            let steps: io::Result<Vec<Value>> = steps.iter().map(step).collect();
+            content[key] = steps?.into();
+        }
+    }
+    if !suite.preflight {
+        content["preflight"] = false.into();
+    }
+    Ok(sha256(canonical(&content).as_bytes()))
 }
 
 /// The SHA-256 of the settings of each server of a suite, by name. Secrets are removed

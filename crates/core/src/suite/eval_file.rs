@@ -10,6 +10,7 @@ use super::assertion_file::AssertionsFile;
 use super::gates_file::GatesFile;
 use super::known_failures_file::KnownFailureFile;
 use super::rows::node_names;
+use super::step_file::StepFile;
 use super::surface_file::{LintFile, SurfaceFile};
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
@@ -92,6 +93,12 @@ record! {
         "sources" => sources: Table<SourceFile>,
         /// The skills that the agent can use.
         "skills" => skills: Option<SkillsFile>,
+        /// The steps before the servers start, once per run. Only Proctor supports this key.
+        "setup" => setup: Vec<StepFile>,
+        /// The steps after the last trial, once per run. They always run. Only Proctor supports this key.
+        "cleanup" => cleanup: Vec<StepFile>,
+        /// Whether servers are started and listed before the first trial, `true` by default. Only Proctor supports this key.
+        "preflight" => preflight: Option<WithSpan<bool>>,
         /// A folder whose content each trial starts with in `{trial.dir}`, unless its task names another. Only Proctor
         /// supports this key.
         "workspace" => workspace: Option<WithSpan<String>>,
@@ -191,6 +198,8 @@ record! {
         "selection" => selection: Option<WithSpan<String>>,
         /// The server of the tools that a selection file names. Only Proctor supports this key.
         "server" => server: Option<WithSpan<String>>,
+        /// The servers that the agent gets for these tasks, all by default. Only Proctor supports this key.
+        "servers" => servers: Option<NonEmpty<WithSpan<String>>>,
         /// The source that `path` or `glob` refers to.
         "source" => source: Option<WithSpan<String>>,
         /// Selects only tasks that have all of these labels.

@@ -10,6 +10,7 @@ use super::known_failures_file::is_unmatched;
 use super::load::{Loader, ParsedFile};
 use super::mcp_file::McpFile;
 use super::resolve_assertions::ServerScope;
+use super::resolve_run_steps::preflight;
 use super::resolve_task_sets::{self, ResolvedTaskSets, Scope};
 use super::server::{self, Servers};
 use super::surface_file;
@@ -52,6 +53,7 @@ impl Loader<'_> {
             case.workspace = case.workspace.take().or_else(|| workspace.clone());
         }
         let known_failures = known_failures(config, &tasks, &agents, cx);
+        let (setup, cleanup) = self.run_steps(config, cx);
         let name = file.metadata.get()?.name.get()?;
         if name.value.0.trim().is_empty() {
             cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
@@ -69,6 +71,9 @@ impl Loader<'_> {
                 .unwrap_or_default(),
             extensions,
             skills: skills(config, cx),
+            setup,
+            cleanup,
+            preflight: preflight(config, cx),
             workspace,
             isolation: config.isolation.unwrap_or(Isolation::Trial),
             gates: config

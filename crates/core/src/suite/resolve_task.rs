@@ -7,8 +7,10 @@ use super::eval_file::ApiVersion;
 use super::files::{self, FileOrigin};
 use super::resolve_assertions::ServerScope;
 use super::rows::{self, Row, RowFile, Rows};
+use super::server_list::ServerList;
 use super::step::resolve::{
-    AliasTarget, RowNames, StepScope, resolve_file, resolve_phases, resolve_prompt, step_id,
+    AliasTarget, RowNames, StepOwner, StepScope, resolve_file, resolve_phases, resolve_prompt,
+    step_id,
 };
 use super::step_file::{JudgeStepFile, ScriptStepFile, StepBody, StepFile};
 use super::task_file::{
@@ -17,7 +19,7 @@ use super::task_file::{
 use super::template::Template;
 use super::variables::Environment;
 use super::{Case, CaseId, Limits, Workspace};
-use crate::decode::{Context, LooseText, Table};
+use crate::decode::{Context, LooseText, NonEmpty, Table};
 use crate::event::{CheckId, CheckPlace};
 use crate::hint::nearest_hint;
 use crate::phase::Phase;
@@ -63,12 +65,15 @@ struct TaskParts<'a> {
     prompt: Option<&'a WithSpan<TextSourceFile>>,
     rows: Option<&'a [RowFile]>,
     rows_from: Option<&'a WithSpan<String>>,
+    servers: Option<&'a NonEmpty<WithSpan<String>>>,
 }
 
 /// A resolved task, whose rows are not filled in yet.
 pub(super) struct ResolvedTask {
     pub(super) case: Case,
     pub(super) rows: Option<Rows>,
+    /// The servers that the task lists.
+    pub(super) servers: Option<ServerList>,
 }
 
 impl ResolvedTask {
@@ -146,6 +151,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
             prompt: spec.prompt.get(),
             rows: spec.rows.as_ref().map(|rows| &rows.0[..]),
             rows_from: spec.rows_from.as_ref(),
+            servers: spec.servers.as_ref(),
         },
         (None, Some(steps)) => legacy_parts(steps),
         (None, None) => return None,
@@ -166,6 +172,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
         providers: &providers,
         has_judge: scope.has_judge,
         columns,
+        owner: StepOwner::Task,
     };
     let [setup, verify, cleanup] = resolve_phases(
         [
@@ -192,7 +199,13 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
         unmet,
         ..metadata.case(&scope.shown_path, cx)?
     };
-    (rows.is_some() || !has_rows).then_some(ResolvedTask { case, rows })
+    let servers = parts.servers;
+    let servers = servers.map(|list| ServerList::resolve("task", list, scope.servers, cx));
+    (rows.is_some() || !has_rows).then_some(ResolvedTask {
+        case,
+        rows,
+        servers,
+    })
 }
 
 /// Where the verify steps are written.
@@ -256,6 +269,7 @@ fn legacy_parts(file: &LegacyStepsFile) -> TaskParts<'_> {
         prompt: file.prompt.get(),
         rows: None,
         rows_from: None,
+        servers: None,
     }
 }
 

@@ -21,6 +21,7 @@ use super::resolve_assertions::{self, ServerScope, contradictions};
 use super::resolve_sources;
 use super::resolve_task::{self, ResolvedTask, TaskScope};
 use super::server::Servers;
+use super::server_list::ServerList;
 use super::task_file::TaskFile;
 use super::{Case, PassRule, ShippedEvalSet, TaskSource};
 use crate::check::Check;
@@ -58,6 +59,7 @@ pub(super) fn load(
         scope,
         sets: Vec::new(),
         compared: BTreeSet::new(),
+        reported: BTreeSet::new(),
         paths: Vec::new(),
         index: HashMap::new(),
         selections: Vec::new(),
@@ -84,6 +86,7 @@ struct TaskSet<'a> {
     /// Where the checks are written.
     places: Vec<CheckPlace>,
     pass: Option<WithSpan<PassRule>>,
+    servers: Option<ServerList>,
     origin: FileOrigin,
     mapping: BTreeMap<String, String>,
     /// Whether any task has the labels.
@@ -99,6 +102,8 @@ struct Tasks<'a> {
     sets: Vec<TaskSet<'a>>,
     /// The pairs of task sets that were already compared.
     compared: BTreeSet<(usize, usize)>,
+    /// The messages about servers that were reported for another task.
+    reported: BTreeSet<String>,
     paths: Vec<TaskPath>,
     index: HashMap<PathBuf, usize>,
     /// The cases of selection files.
@@ -146,6 +151,8 @@ impl<'a> Tasks<'a> {
             servers: self.scope.servers.as_ref(),
             mapping: &mapping,
         };
+        let servers = file.servers.as_ref();
+        let servers = servers.map(|list| ServerList::resolve("task set", list, scope, self.cx));
         if let Some(selection) = &file.selection {
             return self.add_selection(file, selection, &origin, scope);
         }
@@ -166,6 +173,11 @@ impl<'a> Tasks<'a> {
         };
         if let Some(evals) = &file.evals {
             let server = scope.resolve("task set", &evals.server, self.cx);
+            if let Some(list) = &servers {
+                let message = "`servers` has no effect here: an eval gets the server that ships it";
+                self.cx
+                    .report(list.span, Problem::warning(Code::Conflict, message));
+            }
             if let Some((label, _)) = file.label_selector.iter().next() {
                 let message = "`labelSelector` has no effect here: shipped evals have no labels";
                 self.cx
@@ -198,6 +210,7 @@ impl<'a> Tasks<'a> {
             places,
             checks,
             pass: file.pass,
+            servers,
             origin,
             mapping,
             selected: false,
@@ -243,6 +256,7 @@ impl<'a> Tasks<'a> {
                 case.pass = case.pass.or(set.pass.map(|pass| pass.value));
             }
             if is_selected {
+                self.settle_servers(&mut case, task, resolved.servers.as_ref(), &inner);
                 found.push(case);
             }
         }
@@ -259,6 +273,33 @@ impl<'a> Tasks<'a> {
             );
         }
         found
+    }
+
+    /// Sets the servers of a case: those that its task lists, else those that its task sets list.
+    fn settle_servers(
+        &mut self,
+        case: &mut Case,
+        task: &TaskPath,
+        own: Option<&ServerList>,
+        inner: &Context<'_>,
+    ) {
+        let sets = task.sets.iter().map(|at| &self.sets[*at]);
+        let of_sets = || sets.clone().filter_map(|set| set.servers.as_ref());
+        let (list, cx) = match (own, of_sets().next()) {
+            (Some(own), _) => (own, inner),
+            (None, Some(first)) => (first, self.cx),
+            (None, None) => return,
+        };
+        let names = match own {
+            Some(own) => own.names.clone(),
+            None => of_sets().flat_map(|list| list.names.clone()).collect(),
+        };
+        for problem in ServerList::problems(&names, case) {
+            if self.reported.insert(problem.message.clone()) {
+                cx.report(list.span, problem);
+            }
+        }
+        case.servers = Some(names);
     }
 
     /// Reads and resolves a task file. Also returns the context of the file.

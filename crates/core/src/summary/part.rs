@@ -112,6 +112,7 @@ impl Summary {
             plan: self.plan.clone(),
             cases: Vec::new(),
             servers: self.servers.clone(),
+            steps: self.steps.clone(),
             transports: BTreeMap::new(),
             findings: BTreeMap::new(),
             agent: ModelActivity::default(),

@@ -11,6 +11,7 @@ pub(crate) fn complete(kind: FileKind) -> Value {
             "metadata": {"name": "n", "difficulty": "easy", "labels": {"a": "b"}, "parallel": true, "runs": 3, "description": "d", "category": "c", "annotations": {}},
             "spec": {
                 "requires": [{"extension": "e", "as": "x"}, {"mcpServer": "s"}],
+                "servers": ["s"],
                 "limits": {"timeout": "1m", "cleanupTimeout": "1h30m", "maxTurns": 3, "maxTokens": 1000, "maxCostUsd": 0.5},
                 "setup": [{"id": "a", "script": {"inline": "x", "env": {"A": 1}, "timeout": "5s", "continueOnError": true}}, {"x.do": {"any": [1]}}],
                 "verify": [
@@ -79,11 +80,14 @@ fn complete_eval() -> Value {
             "extensions": {"e": {"package": "./e", "config": {"a": 1}, "env": {"A": "b"}}},
             "sources": {"s": {"repo": "r", "ref": "v1", "serverMapping": {"a": "b"}}},
             "skills": {"sources": [{"type": "path", "path": "skills"}]},
+            "setup": [{"id": "seed", "script": {"inline": "true", "timeout": "1m"}}],
+            "cleanup": [{"http": {"url": "http://localhost"}}],
+            "preflight": false,
             "isolation": "trial",
             "gates": {"minPassRate": 0.9, "minLowerBound": "80%", "passHat": {"k": 3, "rate": 0.5}, "maxErrors": 2, "noRegression": "base.run"},
             "knownFailures": [{"case": "list-*", "agent": "codex", "reason": "#12", "until": "2026-12-31"}],
             "taskSets": [
-                {"path": "a.yaml", "source": "s", "labelSelector": {"a": "b"}, "pass": "4/5", "assertions": {
+                {"path": "a.yaml", "source": "s", "servers": ["s"], "labelSelector": {"a": "b"}, "pass": "4/5", "assertions": {
                     "toolsUsed": [tool], "requireAny": [tool], "toolsNotUsed": [{"server": "s"}], "minToolCalls": 1, "maxToolCalls": 5,
                     "resourcesRead": [{"server": "s", "uri": "u", "uriPattern": "u"}], "resourcesNotRead": [{"server": "s"}],
                     "promptsUsed": [{"server": "s", "prompt": "p", "promptPattern": "p"}], "promptsNotUsed": [{"server": "s"}],

@@ -221,6 +221,9 @@ impl Stage {
             default_limits: Limits::default(),
             extensions: Vec::new(),
             skills: Vec::new(),
+            setup: Vec::new(),
+            cleanup: Vec::new(),
+            preflight: true,
             workspace: None,
             isolation: self.isolation,
             gates: proctor_core::event::PlannedGates::default(),
@@ -250,6 +253,7 @@ impl Stage {
             tools: BTreeMap::new(),
             eras: BTreeMap::new(),
             shared: BTreeMap::new(),
+            warnings: std::sync::Mutex::default(),
             cassette: None,
             checkouts: Vec::new(),
         }

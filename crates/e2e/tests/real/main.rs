@@ -10,6 +10,7 @@ mod arguments;
 mod auth;
 mod canary;
 mod disk;
+mod docs;
 mod folders;
 mod init;
 mod junit;

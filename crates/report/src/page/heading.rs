@@ -146,6 +146,12 @@ fn notes(report: &Report<'_>) -> Vec<String> {
             .note
             .map(|note| format!("The run stopped early: {note}")),
     );
+    notes.extend(
+        sentences::run_steps(summary)
+            .iter()
+            .map(|step| format!("Run {step}")),
+    );
+    notes.extend(sentences::slow_starts(summary));
     notes.extend(sentences::excluded(summary));
     let retried = summary.trials().filter(|(_, _, t)| t.attempts > 1).count();
     if retried > 0 {

@@ -5,6 +5,7 @@ use proctor_core::printable::printable;
 use proctor_core::summary::Summary;
 
 use super::lines::Page;
+use crate::sentences::failed_cleanup;
 use crate::{Report, ReportPart, sentences, words};
 
 /// The maximum number of reasons shown for a gate.
@@ -26,6 +27,7 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
         page.fact("Agent", &printable(&sentences::agent(agent)));
     }
     servers(page, summary);
+    run_steps(page, summary);
     spent(page, summary);
     replayed(page, summary);
     if let Some(time) = words::time(summary.duration).filter(|_| report.part.is_none()) {
@@ -102,6 +104,19 @@ fn servers(page: &mut Page, summary: &Summary) {
     for line in words::findings(summary) {
         page.more(&printable(&line));
     }
+    for line in sentences::slow_starts(summary) {
+        page.more(&printable(&line));
+    }
+}
+
+/// Shows the steps of the run's own setup and cleanup.
+fn run_steps(page: &mut Page, summary: &Summary) {
+    for (at, line) in sentences::run_steps(summary).iter().enumerate() {
+        match at {
+            0 => page.fact("Run steps", &printable(line)),
+            _ => page.more(&printable(line)),
+        }
+    }
 }
 
 fn spent(page: &mut Page, summary: &Summary) {
@@ -177,6 +192,7 @@ fn gate(page: &mut Page, report: &Report<'_>) {
     // Without a case, or with gates on rates, the reason is that of the whole run.
     let is_whole = cells.is_empty()
         || !report.summary.changed_trials.is_empty()
+        || failed_cleanup(report.summary).is_some()
         || report.summary.plan.gates.is_some()
         || !report.summary.plan.known_failures.is_empty();
     let reasons = if is_whole {

@@ -174,5 +174,6 @@ fn seen(text: &dyn Fn(usize) -> String) -> ServerSeen {
         tools_digest: None,
         tool_list: None,
         surface: None,
+        started_in: None,
     }
 }

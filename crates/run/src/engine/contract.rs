@@ -7,7 +7,7 @@ use proctor_core::event::{Surface, SurfaceCompared};
 use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 
-use super::servers::PreflightReport;
+use crate::preflight::PreflightReport;
 
 /// The servers of a run, compared with the lock.
 pub(super) struct JudgedSurfaces {

@@ -57,6 +57,7 @@ pub(super) struct SummedRun {
     written: OpenRun,
     redactor: Redactor,
     completion: RunCompletion,
+    cleanup: Option<Result<(), String>>,
     pub(super) summary: Summary,
     record: RunReader,
     at: u64,
@@ -73,6 +74,7 @@ impl RunInProgress {
         let Self {
             mut written,
             redactor,
+            cleanup,
             ..
         } = self;
         // Frees memory: the summary reads the trials from the record.
@@ -104,6 +106,7 @@ impl RunInProgress {
             written,
             redactor,
             completion,
+            cleanup,
             summary,
             record,
             at,
@@ -119,12 +122,21 @@ impl SummedRun {
             written,
             redactor,
             completion,
+            cleanup,
             mut summary,
             record,
             at,
         } = self;
+        let before = summary.ended.as_ref();
+        // A resumed run without any trial has no cleanup, and that of its earlier part still counts.
+        let failed_cleanup = match cleanup {
+            Some(result) => result.err(),
+            None => before.and_then(|before| before.failed_cleanup.clone()),
+        };
+        let failed_cleanup = failed_cleanup.map(|reason| redactor.text(&reason).into_owned());
         let earlier = summary.ended.replace(RunEnded {
             no_regression_over,
+            failed_cleanup: failed_cleanup.clone(),
             ..RunEnded::default()
         });
         let gate = Gate::of(&summary);
@@ -141,6 +153,7 @@ impl SummedRun {
             reason: note.clone(),
             changed_trials: summary.changed_trials.clone(),
             no_regression_over,
+            failed_cleanup,
         };
         let kept = written.writer.end(at, ended.clone());
         if kept.is_ok() {

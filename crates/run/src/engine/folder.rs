@@ -84,6 +84,7 @@ pub(super) fn open(engine: &Engine, prepared: PreparedRun) -> Result<RunInProgre
         is_resumed,
         stop_when_decided,
         first: 0,
+        cleanup: None,
     })
 }
 

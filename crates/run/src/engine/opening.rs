@@ -89,6 +89,7 @@ pub(super) fn context(
         eras: std::collections::BTreeMap::new(),
         tools: std::collections::BTreeMap::new(),
         shared: std::collections::BTreeMap::new(),
+        warnings: std::sync::Mutex::default(),
         cassette,
         checkouts: Vec::new(),
         suite,

@@ -60,7 +60,7 @@ pub(super) fn plan(
         agents: suite.agents.iter().map(planned_agent).collect(),
         judge: suite.judge.as_ref().map(judge_name),
         shared_servers: suite.isolation == Isolation::Run,
-        surroundings: Some(surroundings(suite)),
+        surroundings: Some(settings(surroundings(suite))?),
         server_settings: settings(server_settings(suite, &redactor))?,
         agent_settings: settings(agent_settings(suite, &redactor))?,
         config: Some(Box::new(config::config(suite, options, workers))),
@@ -110,14 +110,15 @@ pub(super) fn plan_again(
             "the judge changed since the run started; start a new run",
         ));
     }
+    let now = settings(surroundings(suite))?;
     if planned
         .surroundings
         .as_ref()
-        .is_some_and(|known| *known != surroundings(suite))
+        .is_some_and(|known| *known != now)
     {
         return Err(EngineError::usage(
-            "the servers, model scripts or agent files changed since the run started; start a new \
-             run",
+            "the servers, model scripts, agent files, `config.setup`, `config.cleanup` or \
+             `config.preflight` changed since the run started; start a new run",
         ));
     }
     refuse_other_settings(engine, suite, &planned)?;
@@ -171,7 +172,7 @@ fn refuse_other_settings(
     Ok(())
 }
 
-/// The settings of servers or agents, or an error if they can't be read.
+/// The settings of a suite, or an error if they can't be read.
 fn settings<T, E>(read: Result<T, E>) -> Result<T, EngineError>
 where
     E: std::error::Error + Send + Sync + 'static,

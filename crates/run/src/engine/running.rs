@@ -2,24 +2,23 @@
 //!
 //! Main types: [`RunInProgress`], and [`RunCompletion`] for its end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use proctor_core::event::{Actor, EventKind};
 use proctor_core::redact::Redactor;
-use proctor_core::suite::{Isolation, Workspace};
+use proctor_core::suite::{Isolation, Server, Workspace};
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::folder::OpenRun;
 use super::host::{Host, HostNotice};
 use super::options::RunOptions;
-use super::selection;
-use super::servers::{self, PreflightReport};
-use super::{contract, width};
+use super::run_steps::RunSteps;
+use super::{contract, servers, width};
 use crate::context::RunContext;
-use crate::preflight::{self, PreflightError, ServerProbe};
+use crate::preflight::{self, PreflightError, PreflightReport, ServerProbe};
 use crate::progress::Progress;
 use crate::runner::{self, RunError, RunnerOptions, RunnerResult, TrialSpec};
 use crate::trial_folder::TrialFolder;
@@ -34,6 +33,8 @@ pub struct RunInProgress {
     pub(super) stop_when_decided: bool,
     /// The number of trials of the suites that run before this one.
     pub(super) first: usize,
+    /// How the run's cleanup ended; `None` if it has not run.
+    pub(super) cleanup: Option<Result<(), String>>,
 }
 
 /// How a run ended.
@@ -109,9 +110,9 @@ impl RunInProgress {
         }
     }
 
-    /// Checks the servers, then runs the trials. Each message of `interrupts` is a request to stop:
-    /// the first stops the run in order, the second at once. With `detailed`, events inside trials
-    /// are reported too.
+    /// Runs the setup, checks the servers, runs the trials, then the cleanup. Each message of
+    /// `interrupts` is a request to stop: the first stops the run in order, the second at once. With
+    /// `detailed`, events inside trials are reported too.
     pub async fn carry_out(
         &mut self,
         progress: UnboundedSender<Progress>,
@@ -119,26 +120,55 @@ impl RunInProgress {
         interrupts: &mut UnboundedReceiver<()>,
         host: &dyn Host,
     ) -> RunCompletion {
-        let Some(mut context) = self.context.take() else {
+        let Some(context) = self.context.take() else {
             return RunCompletion::Interrupted;
         };
         if self.written.trials.is_empty() {
             return RunCompletion::Finished(RunnerResult::default());
         }
+        let Some(mut steps) = RunSteps::of(&context) else {
+            let worked = self.work(context, progress, detailed, interrupts, host);
+            return worked.await.0;
+        };
+        let (completion, stops) = match self.set_up(&mut steps, interrupts).await {
+            Ok(()) => {
+                let worked = self.work(context, progress, detailed, interrupts, host);
+                worked.await
+            }
+            Err(RunCompletion::Interrupted) => (RunCompletion::Interrupted, 1),
+            Err(completion) => (completion, 0),
+        };
+        self.clean_up(steps, stops, interrupts, host).await;
+        completion
+    }
+
+    /// Checks the servers, then runs the trials. Also returns the number of requests to stop.
+    async fn work(
+        &mut self,
+        mut context: RunContext,
+        progress: UnboundedSender<Progress>,
+        detailed: bool,
+        interrupts: &mut UnboundedReceiver<()>,
+        host: &dyn Host,
+    ) -> (RunCompletion, usize) {
         let servers = context.suite.servers.len();
         let (width, notes) = width::settle(self.options.width, &self.written.trials, servers);
         for note in notes {
             host.notice(HostNotice::Text(&note));
         }
-        // A server may need its workspace to start, and the first trial has one that fits.
-        let first = self.written.trials.first();
-        let workspace = first.and_then(|trial| context.suite.cases[trial.case].workspace.clone());
-        let looked = tokio::select! {
-            looked = look_at_servers(&mut context, workspace.as_deref()) => looked,
-            Some(()) = interrupts.recv() => return RunCompletion::Interrupted,
-        };
-        if let Err(completion) = self.take_in(looked, &context, host) {
-            return completion;
+        if context.suite.preflight {
+            // A server may need its workspace to start, and the first trial has one that fits.
+            let first = self.written.trials.first();
+            let workspace =
+                first.and_then(|trial| context.suite.cases[trial.case].workspace.clone());
+            let looking = look_at_servers(&mut context, &self.written.trials, workspace.as_deref());
+            let looked = tokio::select! {
+                looked = looking => looked,
+                Some(()) = interrupts.recv() => return (RunCompletion::Interrupted, 1),
+            };
+            if let Err(completion) = self.take_in(looked, &context, host) {
+                return (completion, 0);
+            }
         }
         let options = RunnerOptions {
             width,
@@ -148,10 +178,13 @@ impl RunInProgress {
             first: self.first,
         };
         let context = Arc::new(context);
-        let completion = self
+        let (completion, mut stops) = self
             .run_trials(options, &context, progress, interrupts)
             .await;
         if let Some(context) = Arc::into_inner(context) {
+            for warning in context.warnings.into_inner().unwrap_or_default() {
+                host.notice(HostNotice::Text(&self.redactor.text(&warning)));
+            }
             let shared = context.shared.into_values();
             let close = async {
                 for client in shared {
@@ -161,10 +194,10 @@ impl RunInProgress {
             // An interrupted run does not wait for servers that don't exit by themselves.
             tokio::select! {
                 () = close => {}
-                Some(()) = interrupts.recv() => {}
+                Some(()) = interrupts.recv() => stops += 1,
             }
         }
-        completion
+        (completion, stops)
     }
 
     /// Writes the server information, unless the run can't continue with these servers.
@@ -174,17 +207,23 @@ impl RunInProgress {
         context: &RunContext,
         host: &dyn Host,
     ) -> Result<(), RunCompletion> {
-        let looked = looked.map_err(|error| RunCompletion::NotStarted(error.to_string()))?;
+        let looked = looked.map_err(|error| {
+            let hint = self.setup_hint(&error, context).unwrap_or_default();
+            RunCompletion::NotStarted(format!("{error}{hint}"))
+        })?;
         for PreflightReport { seen, .. } in &looked {
             if let Some(reason) = servers::change(&self.written.seen, seen, &self.redactor) {
                 return Err(RunCompletion::NotStarted(reason));
             }
         }
-        let misfits = selection::misfits(&context.suite, &self.written.trials, &looked);
+        let specs = self.written.trials.iter();
+        let cases: BTreeSet<usize> = specs.map(|spec| spec.case).collect();
+        let cases = || cases.iter().filter_map(|at| context.suite.cases.get(*at));
+        let misfits = preflight::misfits(cases(), &looked);
         if !misfits.is_empty() {
             return Err(RunCompletion::Invalid(misfits.join("\nerror: ")));
         }
-        for text in servers::unknown_names(&context.suite, &self.written.trials, &looked) {
+        for text in preflight::unknown_names(cases(), &looked) {
             host.notice(HostNotice::Text(&self.redactor.text(&text)));
         }
         for PreflightReport { seen, .. } in &looked {
@@ -206,7 +245,19 @@ impl RunInProgress {
             .map_or(Ok(()), |reason| Err(RunCompletion::ContractBroken(reason)))
     }
 
-    fn append(&mut self, event: EventKind) -> Result<(), RunCompletion> {
+    /// A hint for a server that may need what the setup of a task makes.
+    fn setup_hint(&self, error: &PreflightError, context: &RunContext) -> Option<&'static str> {
+        let cases = &context.suite.cases;
+        let mut specs = self.written.trials.iter();
+        let is_start = matches!(error, PreflightError::StartFailed(_));
+        let has_setup = specs.any(|spec| !cases[spec.case].setup.is_empty());
+        (is_start && has_setup).then_some(
+            "\nhint: the preflight starts the servers before the setup steps of tasks; if the server \
+             needs what they make, make it in `config.setup`, or set `config.preflight: false`",
+        )
+    }
+
+    pub(super) fn append(&mut self, event: EventKind) -> Result<(), RunCompletion> {
         let written = self.written.writer.append(self.written.at(), event);
         written.map_err(|error| RunCompletion::Broken(error.into()))?;
         Ok(())
@@ -218,7 +269,7 @@ impl RunInProgress {
         context: &Arc<RunContext>,
         progress: UnboundedSender<Progress>,
         interrupts: &mut UnboundedReceiver<()>,
-    ) -> RunCompletion {
+    ) -> (RunCompletion, usize) {
         let (interrupt, heard) = unbounded_channel();
         let running = runner::run(
             context.clone(),
@@ -230,56 +281,61 @@ impl RunInProgress {
             heard,
         );
         let mut running = std::pin::pin!(running);
+        let mut stops = 0;
         let finished = loop {
             tokio::select! {
                 finished = &mut running => break finished,
                 Some(()) = interrupts.recv() => {
+                    stops += 1;
                     // The runner may have ended already.
                     let _ = interrupt.send(());
                 }
             }
         };
-        match finished {
+        let completion = match finished {
             Ok(finished) => RunCompletion::Finished(finished),
             Err(error) => RunCompletion::Broken(error),
-        }
+        };
+        (completion, stops)
     }
 }
 
-/// Starts every server once, and keeps the connections that all trials share.
+/// Starts every server that a trial uses once, and keeps the connections that all trials share. A
+/// surface contract is about all servers.
 async fn look_at_servers(
     context: &mut RunContext,
+    trials: &[TrialSpec],
     workspace: Option<&Workspace>,
 ) -> Result<Vec<PreflightReport>, PreflightError> {
+    let suite = &context.suite;
+    let is_used = |server: &&Server| {
+        let mut specs = trials.iter();
+        suite.surface.is_some() || specs.any(|spec| suite.cases[spec.case].uses(&server.name))
+    };
+    let servers: Vec<Server> = suite.servers.iter().filter(is_used).cloned().collect();
     let mut all = Vec::new();
-    let is_shared = context.suite.isolation == Isolation::Run;
+    let is_shared = suite.isolation == Isolation::Run;
     let folder = TrialFolder::new("preflight");
     folder.prepare(workspace).await?;
-    for server in context.suite.servers.clone() {
+    for server in servers {
         let recorder = Recorder::nothing().redacting(&context.redactor);
         let trial = (!is_shared).then_some(folder.values());
         let options = context.connect_options(Actor::Preflight, recorder, trial);
         let found = preflight::look(&server, &options).await?;
         let ServerProbe {
-            seen,
-            offered,
-            surface,
+            report,
             era,
             client,
         } = found;
         context.eras.insert(server.name.clone(), era);
-        let tools = offered.tools.clone();
+        let tools = report.offered.tools.clone();
         context.tools.insert(server.name.clone(), tools);
         if is_shared {
             context.shared.insert(server.name.clone(), client);
         } else {
             client.close().await;
         }
-        all.push(PreflightReport {
-            seen,
-            offered,
-            surface,
-        });
+        all.push(report);
     }
     Ok(all)
 }

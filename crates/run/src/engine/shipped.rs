@@ -68,7 +68,13 @@ async fn find_and_ask(
         connect: &connect,
         redactor: &redactor,
     };
-    let offers = survey.look().await?;
+    let offers = survey.look().await.map_err(|error| match error {
+        EngineError::Unreachable(reason) if !suite.setup.is_empty() => {
+            let hint = "hint: shipped evals are listed before `config.setup` runs";
+            EngineError::Unreachable(format!("{reason}\n{hint}"))
+        }
+        other => other,
+    })?;
     if let Some(offer) = offers.iter().find(|offer| !offer.ships_evals()) {
         return Err(EngineError::usage(format!(
             "the suite names evals of `{}`, but that server ships no evals",

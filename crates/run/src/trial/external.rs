@@ -206,12 +206,13 @@ impl Trial {
             return Ok(None);
         }
         let has_tools = |name: &str| {
-            let tools = self.context.tools.get(name);
+            let tools = self.tools().get(name);
             tools.is_none_or(|tools| !tools.is_empty())
         };
-        let mut servers = self.context.suite.servers.iter();
-        let unlisted =
-            servers.find(|server| has_tools(&server.name) && !facts.listed.contains(&server.name));
+        let servers = self.servers();
+        let unlisted = servers
+            .iter()
+            .find(|server| has_tools(&server.name) && !facts.listed.contains(&server.name));
         Ok(unlisted.map(|server| format!("the agent never listed the tools of `{}`", server.name)))
     }
 
@@ -223,7 +224,7 @@ impl Trial {
         withheld: Option<&Arc<WithheldCalls>>,
     ) -> Result<(), TrialEnded> {
         let context = &self.context;
-        let servers = &context.suite.servers;
+        let servers = self.servers();
         let is_stdio = |transport: &Transport| matches!(transport, Transport::Stdio { .. });
         if context.suite.isolation == Isolation::Run
             && servers.iter().any(|server| is_stdio(&server.transport))
@@ -244,7 +245,7 @@ impl Trial {
         let Some(adapter) = external.adapter() else {
             return Err(errored(Blame::Infra, "the trial has no agent"));
         };
-        let taps = Taps::open(servers, &options, adapter, withheld).await;
+        let taps = Taps::open(&servers, &options, adapter, withheld).await;
         workspace.taps = Some(taps.map_err(|reason| errored(Blame::Infra, reason))?);
         Ok(())
     }
@@ -329,14 +330,15 @@ impl Trial {
             return Err(errored(Blame::Infra, reason));
         }
         let folded = self.folded().await?;
+        let servers = self.servers();
         let work = AgentEvidence {
             report,
             facts: &facts,
             failure: server_failure(&folded.conduct),
             breach: self.breach(&folded),
             at_fault: blame_for_failure(&folded),
-            servers: &self.context.suite.servers,
-            tools: &self.context.tools,
+            servers: &servers,
+            tools: self.tools(),
             reach: Reach::of(external),
             trouble,
             lost,
@@ -424,7 +426,7 @@ impl Trial {
     fn servers_of(&self, adapter: Adapter<'_>, offered: &[AgentServer]) -> Vec<AgentServer> {
         let mut servers = offered.to_vec();
         for server in &mut servers {
-            let tools = self.context.tools.get(&server.name);
+            let tools = self.tools().get(&server.name);
             server.tools = tools.cloned().unwrap_or_default();
             if adapter.wants_tool_names() && server.allowed == AllowedTools::All {
                 server.allowed = AllowedTools::Only(server.tools.clone());

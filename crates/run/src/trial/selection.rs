@@ -79,9 +79,9 @@ impl Trial {
     }
 
     fn offered_by(&self, check: &SelectionCheck, tool: &str) -> Result<ToolName, String> {
-        let mut servers = self.context.tools.iter().filter(|(server, tools)| {
+        let mut servers = self.tools().iter().filter(|(server, tools)| {
             let is_meant = check.server.as_ref().is_none_or(|meant| meant == *server);
-            is_meant && tools.iter().any(|one| one == tool)
+            is_meant && self.case().uses(server) && tools.iter().any(|one| one == tool)
         });
         match servers.next() {
             Some((server, _)) => Ok(ToolName {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proctor_core::event::Actor;
+use proctor_core::hint::listed;
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::{Server, TrialValues};
@@ -18,6 +19,7 @@ use crate::answers::ServerRequestReplies;
 use crate::auth::{Credentials, ProgramOptions};
 use crate::http_client::AddressError;
 use crate::recorder::Recorder;
+use proctor_contain::environment::withheld_variables;
 use proctor_contain::process::SpawnError;
 
 /// The options of a connection, besides the server.
@@ -68,13 +70,41 @@ pub enum ConnectError {
     #[error("the server `{server}` can't be used: {reason}")]
     Unauthorized { server: String, reason: String },
     /// The server failed to start, or did not complete the handshake.
-    #[error("the server `{server}` failed to start: {reason}{}", super::stderr_part(.stderr))]
+    #[error(
+        "the server `{server}` failed to start: {reason}{}{}",
+        super::stderr_part(.stderr),
+        withheld_part(.withheld)
+    )]
     StartFailed {
         server: String,
         reason: String,
         /// The last lines of its stderr.
         stderr: String,
+        /// The names of variables that it did not get and may need.
+        withheld: Vec<String>,
     },
+}
+
+/// Says which variables a server did not get, and how to pass them. Never shows their values.
+fn withheld_part(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let listed = listed(names.iter().map(String::as_str));
+    let flags: Vec<String> = names
+        .iter()
+        .map(|name| format!("--pass-env {name}"))
+        .collect();
+    let flags = flags.join(" ");
+    format!("\nhint: the server did not get {listed}; if it needs them, add `{flags}`")
+}
+
+/// The variables that a server did not get and may need to start.
+fn withheld(server: &Server, options: &ConnectOptions) -> Vec<String> {
+    match &server.transport {
+        Transport::Stdio { env, .. } => withheld_variables(&options.inherited, env, &options.pass),
+        Transport::Http { .. } | Transport::Sse { .. } => Vec::new(),
+    }
 }
 
 impl ConnectError {
@@ -175,6 +205,7 @@ impl Client {
             server: server.name.clone(),
             reason,
             stderr,
+            withheld: withheld(server, options),
         })
     }
 }

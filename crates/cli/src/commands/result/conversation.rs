@@ -4,10 +4,12 @@ mod follow;
 
 use std::sync::Arc;
 
+use proctor_core::event::Phase;
 use proctor_core::fold::TrialOutline;
 use proctor_core::record::RunReader;
+use proctor_core::summary::Summary;
 use proctor_core::trial_names::{self, NamedTrial};
-use proctor_report::conversation::{Conversation, ConversationOptions, TrialHeading};
+use proctor_report::conversation::{Conversation, ConversationOptions, TrialHeading, run_steps};
 use proctor_report::terminal::TerminalStyle;
 
 use super::super::view;
@@ -60,9 +62,21 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
 fn show(run: &RunReader, trials: &[NamedTrial], args: &ViewArgs) -> anyhow::Result<Exit> {
     let options = options(args);
     let mut pager = Pager::start(!args.no_pager);
+    let is_whole = args.names.is_empty() && args.trial.is_none();
+    let steps = match Summary::planned(run) {
+        Ok(summary) if is_whole => summary.steps,
+        // A record without a plan has no steps.
+        _ => Vec::new(),
+    };
+    let in_phase = |phase: Phase| {
+        let steps = steps.iter().filter(|step| step.phase == phase);
+        run_steps(run, steps, &options(args.full))
+    };
+    pager.write(&in_phase(Phase::Setup)?)?;
     for trial in trials {
         show_trial(run, trial, &options, &mut pager)?;
     }
+    pager.write(&in_phase(Phase::Cleanup)?)?;
     Ok(Exit::Ok)
 }
 

@@ -12,6 +12,7 @@ fn seen() -> ServerSeen {
         tools_digest: Some("a".to_owned()),
         tool_list: None,
         surface: None,
+        started_in: None,
     }
 }
 

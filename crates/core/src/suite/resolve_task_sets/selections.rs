@@ -9,6 +9,7 @@ use super::super::load::Namer;
 use super::super::resolve_assertions::ServerScope;
 use super::super::resolve_selection::{self, SelectionScope};
 use super::super::selection_file::SelectionFile;
+use super::super::server_list::ServerList;
 use super::Tasks;
 use crate::decode::Decode;
 use crate::problem::{Code, Problem, WithSpan};
@@ -28,9 +29,16 @@ impl Tasks<'_> {
             let hint = "write `expect`, `not` and `arguments` in its rows";
             self.cx.report(set.span, problem.hint(hint));
         }
+        let list = set.servers.as_ref();
+        let list = list.map(|list| ServerList::resolve("task set", list, servers, self.cx));
         let Some(cases) = self.rows_of(set, written, origin, servers) else {
             return;
         };
+        for (list, case) in list.iter().zip(cases.first()) {
+            for problem in ServerList::problems(&list.names, case) {
+                self.cx.report(list.span, problem);
+            }
+        }
         let labels: BTreeMap<&str, &str> = set
             .label_selector
             .iter()
@@ -45,6 +53,7 @@ impl Tasks<'_> {
                 continue;
             }
             case.pass = set.pass.map(|pass| pass.value);
+            case.servers = list.as_ref().map(|list| list.names.clone());
             self.selections.push(case);
         }
         let (known, added) = self.selections.split_at(before);

@@ -56,6 +56,15 @@ pub struct StepScope<'a> {
     pub has_judge: Option<bool>,
     /// The names that `{row.NAME}` can refer to.
     pub columns: RowNames<'a>,
+    pub owner: StepOwner,
+}
+
+/// What steps belong to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum StepOwner {
+    Task,
+    /// A whole run: no server has started, and there is no agent.
+    Run,
 }
 
 /// The names of the values that a task's rows have.
@@ -292,7 +301,7 @@ impl OneStep<'_> {
             let problem = Problem::error(Code::Conflict, message);
             self.report(
                 span,
-                problem.hint("move it to `verify`: it judges the agent's answer"),
+                problem.hint("move it to the `verify` of a task: it judges the agent's answer"),
             );
         }
         require_judge(self.scope.has_judge, span, self.scope.cx);
@@ -354,10 +363,18 @@ impl OneStep<'_> {
                 args: self.value(value)?,
             }),
             None => {
-                let message = format!("unknown server or extension `{alias}` in this task");
+                let (message, hint) = match self.scope.owner {
+                    StepOwner::Task => (
+                        format!("unknown server or extension `{alias}` in this task"),
+                        "add the server or extension to `requires`",
+                    ),
+                    StepOwner::Run => (
+                        format!("unknown extension `{alias}`"),
+                        "declare it under `config.extensions`; steps of a run can't call servers",
+                    ),
+                };
                 let known = self.scope.providers.keys().map(String::as_str);
-                let hint = nearest_hint(alias, known)
-                    .unwrap_or_else(|| "add the server or extension to `requires`".to_owned());
+                let hint = nearest_hint(alias, known).unwrap_or_else(|| hint.to_owned());
                 self.report(span, Problem::error(Code::Reference, message).hint(hint));
                 None
             }

@@ -99,6 +99,7 @@ pub(super) fn write(folder: &Path, plan: &Plan) {
         tools_digest: None,
         tool_list: None,
         surface: Some(Body::Text(plan.tools.to_owned())),
+        started_in: None,
     };
     run.append(2, EventKind::ServerSeen(seen))
         .expect("the sample can be written");

@@ -317,6 +317,7 @@ fn not_up(server: &Server, reason: &str) -> ConnectError {
         server: server.name.clone(),
         reason: reason.to_owned(),
         stderr: String::new(),
+        withheld: Vec::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{OneStep, RowNames};
+use super::{OneStep, RowNames, StepOwner};
 use crate::decode::{LooseText, Table};
 use crate::document::{Node, NodeValue};
 use crate::hint::nearest_hint;
@@ -78,6 +78,18 @@ impl OneStep<'_> {
 
     fn check_reference(&self, reference: &Reference, span: Span) {
         match reference {
+            Reference::AgentOutput
+            | Reference::AgentPrompt
+            | Reference::TrialDir
+            | Reference::TrialId
+            | Reference::RandomId
+            | Reference::RandomPort
+                if self.scope.owner == StepOwner::Run =>
+            {
+                let message =
+                    "steps of a run have no agent and no trial, so this template has no value";
+                self.report(span, Problem::error(Code::Reference, message));
+            }
             Reference::AgentOutput if self.phase == Phase::Setup => {
                 let message = "`{agent.output}` is not available before the agent runs";
                 self.report(span, Problem::error(Code::Reference, message));

@@ -1,33 +1,27 @@
 //! Compares selection rows with the tools that the servers offer, before any model is asked.
 
-use std::collections::BTreeSet;
-
 use proctor_core::check::{Check, SelectionCheck};
 use proctor_core::hint::{listed, nearest_hint};
 use proctor_core::printable::printable;
-use proctor_core::suite::{Case, Suite};
+use proctor_core::suite::Case;
 
-use super::servers::PreflightReport;
-use crate::runner::TrialSpec;
+use super::PreflightReport;
 
 /// How many problems are listed.
 const SHOWN: usize = 20;
 
 /// The rows that name tools that no server offers, or several servers.
-pub(super) fn misfits(
-    suite: &Suite,
-    trials: &[TrialSpec],
+pub fn misfits<'a>(
+    cases: impl Iterator<Item = &'a Case>,
     looked: &[PreflightReport],
 ) -> Vec<String> {
-    let cases: BTreeSet<usize> = trials.iter().map(|spec| spec.case).collect();
-    let cases = cases.into_iter().filter_map(|at| suite.cases.get(at));
     let mut all = Vec::new();
     for case in cases {
         let Some(check) = selection_of(case) else {
             continue;
         };
         for tool in check.expected().iter().chain(&check.not) {
-            if let Some(problem) = misfit(check, tool, looked) {
+            if let Some(problem) = misfit(case, check, tool, looked) {
                 let text = format!("{}: {problem}", place(case));
                 all.push(printable(&text).into_owned());
             }
@@ -57,10 +51,15 @@ fn place(case: &Case) -> String {
     }
 }
 
-fn misfit(check: &SelectionCheck, tool: &str, looked: &[PreflightReport]) -> Option<String> {
+fn misfit(
+    case: &Case,
+    check: &SelectionCheck,
+    tool: &str,
+    looked: &[PreflightReport],
+) -> Option<String> {
     let is_meant = |report: &&PreflightReport| {
         let server = check.server.as_ref();
-        server.is_none_or(|server| *server == report.seen.server)
+        case.uses(&report.seen.server) && server.is_none_or(|server| *server == report.seen.server)
     };
     let meant: Vec<&PreflightReport> = looked.iter().filter(is_meant).collect();
     let offers = |report: &&&PreflightReport| report.offered.tools.iter().any(|one| one == tool);
