@@ -163,6 +163,7 @@ fn seen() -> EventKind {
         tools_digest: None,
         tool_list: None,
         surface: Some(Body::Text(surface.to_string())),
+        started_in: None,
     })
 }
 

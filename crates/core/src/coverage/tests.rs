@@ -32,6 +32,7 @@ fn seen(surface: Option<Value>) -> EventKind {
         tools_digest: None,
         tool_list: None,
         surface: surface.map(|surface| Body::Text(surface.to_string())),
+        started_in: None,
     })
 }
 

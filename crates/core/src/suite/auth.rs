@@ -62,11 +62,7 @@ const OF_CLIENT: [&str; 6] = [
 const OF_LOGIN: [&str; 1] = ["login"];
 
 /// Resolves the `auth` of a server with a URL. `None` if the server has none, or it is invalid.
-pub(super) fn resolve(
-    key: &AuthKey,
-    transport: &Transport,
-    scope: TextScope<'_>,
-) -> Option<Auth> {
+pub(super) fn resolve(key: &AuthKey, transport: &Transport, scope: TextScope<'_>) -> Option<Auth> {
     let scope = scope.without_templates();
     let cx = scope.cx;
     let auth = key.as_ref()?;

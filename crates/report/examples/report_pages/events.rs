@@ -96,6 +96,7 @@ pub(crate) fn seen(server: &str, tools: &[&str]) -> EventKind {
         tools_digest: Some("ab12".repeat(16)),
         tool_list: None,
         surface: Some(text(&surface.to_string())),
+        started_in: Some(412_000),
     })
 }
 

@@ -41,7 +41,6 @@ impl RunSteps {
             redactor: context.redactor.clone(),
             servers: Vec::new(),
             extensions: suite.extensions.clone(),
-            cache: context.cache.clone(),
             folder: suite.path.parent().map(Path::to_owned).unwrap_or_default(),
             prompt: Template::literal(""),
         });

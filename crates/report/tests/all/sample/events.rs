@@ -68,6 +68,7 @@ pub(super) fn seen() -> EventKind {
         tools_digest: None,
         tool_list: None,
         surface: None,
+        started_in: None,
     })
 }
 
