@@ -161,7 +161,7 @@ fn trials_at_the_same_time_come_to_the_same_verdicts() {
 fn small_suite(spec: &Value) -> SuiteFixture {
     let suite = SuiteFixture::new("  - reply: {text: done}\n", &[]);
     let mut spec = spec.clone();
-    spec["verify"] = json!([{"script": {"inline": "true"}}]);
+    spec["verify"] = script(r#"test -d "$PROCTOR_TRIAL_DIR""#);
     suite.task("first", &json!({"verify": spec["verify"]}));
     suite.task("second", &spec);
     suite
