@@ -19,6 +19,7 @@ function overviewPage(run) {
         h("span", { class: "what" }, agent.rate ? agent.rate.text : "no trial has a verdict",
           agent.duration && ` · median ${agent.duration.median}`, agent.cost && ` · median cost ${agent.cost.median}`,
           agent.model && !agent.short.includes(agent.model) && ` · ${agent.model}`)))),
+    selections(run),
     section(`Cases (${count(data.cases.length)}), worst first`, caseList(run, data.worstFirst)),
     distributions(run),
     (info.notRun.length > 0 || info.warnings.length > 0) && section("Warnings",

@@ -10,6 +10,7 @@ mod heading;
 mod items;
 mod raw;
 mod results;
+mod selection;
 mod servers;
 mod strings;
 mod timeline;
@@ -24,6 +25,7 @@ pub use self::raw::{RawMessage, raw_messages};
 pub use self::results::{
     AgentPage, CasePage, CausePage, CellPage, CellStatus, QuantilesPage, RatePage,
 };
+pub use self::selection::{SelectionPage, ToolScorePage};
 pub use self::servers::{
     ArgumentPage, CoveragePage, FindingPage, OfferPage, ServerPage, UseKind, UsePage,
 };
@@ -72,6 +74,9 @@ pub struct Overview {
     pub worst_first: Vec<usize>,
     /// The causes of trials that did not pass, most frequent first.
     pub causes: Vec<CausePage>,
+    /// The results of selection rows, for each agent that did any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub selection: Vec<SelectionPage>,
     pub coverage: CoveragePage,
     pub servers: Vec<ServerPage>,
     /// The words for the outcomes and the blames in the columns.
@@ -123,6 +128,7 @@ impl Overview {
             cases,
             worst_first,
             causes: grouped.iter().map(CausePage::of).collect(),
+            selection: SelectionPage::all(summary),
             coverage: servers::coverage(coverage),
             servers: servers::servers(report, coverage)?,
             outcomes: OUTCOMES.map(words::outcome).to_vec(),

@@ -1,6 +1,7 @@
 //! Resolves a task file, of either version, to a case.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::eval_file::ApiVersion;
 use super::files::{self, FileOrigin};
@@ -11,11 +12,11 @@ use super::step::resolve::{
 };
 use super::step_file::{JudgeStepFile, ScriptStepFile, StepBody, StepFile};
 use super::task_file::{
-    LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TextSourceFile,
+    LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TaskMetadata, TextSourceFile,
 };
 use super::template::Template;
 use super::variables::Environment;
-use super::{Case, CaseId, Limits};
+use super::{Case, CaseId, Limits, Workspace};
 use crate::decode::{Context, LooseText, Table};
 use crate::event::{CheckId, CheckPlace};
 use crate::hint::nearest_hint;
@@ -54,6 +55,7 @@ impl<'a> TaskScope<'a> {
 /// A task of either version, brought to the newer form.
 struct TaskParts<'a> {
     requires: &'a [WithSpan<RequirementFile>],
+    workspace: Option<&'a WithSpan<String>>,
     limits: Limits,
     setup: Vec<StepFile>,
     verify: Vec<StepFile>,
@@ -108,6 +110,27 @@ impl ResolvedTask {
     }
 }
 
+impl TaskMetadata {
+    /// The case that the metadata describes. `shown_path` is the path that goes into its id.
+    pub(super) fn case(&self, shown_path: &str, cx: &Context<'_>) -> Option<Case> {
+        let name = self.name.get()?;
+        if name.value.0.trim().is_empty() {
+            cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
+        }
+        let name = name.value.0.clone();
+        let id = CaseId(format!("{shown_path}#{name}"));
+        let labels = self.labels.iter();
+        Some(Case {
+            difficulty: self.difficulty,
+            labels: labels
+                .map(|(key, value)| (key.value.clone(), value.0.clone()))
+                .collect(),
+            runs: self.runs.map(|runs| runs.0),
+            ..Case::new(id, name, cx.source.path().to_path_buf())
+        })
+    }
+}
+
 /// Resolves a task. Its checks come from the task sets that match it.
 pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<ResolvedTask> {
     let cx = scope.cx;
@@ -115,6 +138,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
     let parts = match (&file.spec, &file.steps) {
         (Some(spec), _) => TaskParts {
             requires: &spec.requires,
+            workspace: spec.workspace.as_ref(),
             limits: spec.limits.as_ref().map(Limits::from).unwrap_or_default(),
             setup: spec.setup.clone(),
             verify: spec.verify.0.clone(),
@@ -153,33 +177,20 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
     );
     let prompt = prompt(parts.prompt?, &parts.setup, &steps)?;
     let metadata = file.metadata.get()?;
-    let name = metadata.name.get()?;
-    if name.value.0.trim().is_empty() {
-        cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
-    }
     let case = Case {
-        id: CaseId(format!("{}#{}", scope.shown_path, name.value.0)),
-        name: name.value.0.clone(),
-        path: cx.source.path().to_path_buf(),
-        difficulty: metadata.difficulty,
-        labels: metadata
-            .labels
-            .iter()
-            .map(|(key, value)| (key.value.clone(), value.0.clone()))
-            .collect(),
         parallel: metadata.parallel.unwrap_or(false),
-        runs: metadata.runs.map(|runs| runs.0),
         limits: parts.limits,
+        workspace: parts
+            .workspace
+            .and_then(|written| files::existing_folder(scope.origin, written, cx))
+            .map(|path| Arc::new(Workspace::new(path))),
         prompt,
         setup,
         verify,
         cleanup,
-        checks: Vec::new(),
         places: verify_places(&parts.verify, cx),
-        pass: None,
         unmet,
-        shipped: None,
-        selection: None,
+        ..metadata.case(&scope.shown_path, cx)?
     };
     (rows.is_some() || !has_rows).then_some(ResolvedTask { case, rows })
 }
@@ -232,6 +243,7 @@ fn legacy_parts(file: &LegacyStepsFile) -> TaskParts<'_> {
     };
     TaskParts {
         requires: &[],
+        workspace: None,
         limits: Limits::default(),
         setup: script(file.setup.as_ref()),
         verify: file
