@@ -115,7 +115,10 @@ async function start() {
   if (data.version !== PAGE_VERSION) throw new Error(`The data has version ${data.version}; this page reads version ${PAGE_VERSION}.`);
   app.run = new Run(data);
   keepTheme();
-  addEventListener("hashchange", () => show().catch(failed));
+  addEventListener("hashchange", () => {
+    if (isServed) served().refresh();
+    show().catch(failed);
+  });
   addEventListener("keydown", pressed);
   addEventListener("beforeprint", unfold);
   await show();

@@ -140,14 +140,22 @@ class ServedSource extends HttpSource {
     this.draw();
   }
 
-  /** Shows the newest data. */
-  async show() {
-    if (!this.newest) return;
-    const at = scrollY;
+  /** Takes the newest data for the next page. */
+  refresh() {
+    if (!this.newest || app.run.data === this.newest) return;
     this.changed.clear();
     app.run = new Run(this.newest);
+    this.draw();
+  }
+
+  /** Shows the newest data. */
+  async show() {
+    const at = scrollY;
+    this.refresh();
     app.shown = "";
     await show();
+    // Lists get their height in the next frame.
+    await new Promise((done) => requestAnimationFrame(done));
     scrollTo(0, at);
     this.draw();
   }
@@ -159,7 +167,7 @@ class ServedSource extends HttpSource {
     const ended = newest ? newest.trials.outcome.reduce((sum, o) => sum + (newest.outcomes[o] === "not-run" ? 0 : 1), 0) : 0;
     const total = newest ? newest.trials.outcome.length : 0;
     const state = !newest ? "" : isActive ? `Running: ${count(ended)} of ${counted(total, "trial")} ended, ${count(running.length)} under way.` :
-      newest.run.isFinished ? "" : `Not finished, and no process writes it: ${count(ended)} of ${counted(total, "trial")} ended.`;
+      newest.run.isFinished ? (ended < total ? `Stopped: ${count(ended)} of ${counted(total, "trial")} ended.` : "") : `Not finished, and no process writes it: ${count(ended)} of ${counted(total, "trial")} ended.`;
     const isOld = app.run && newest !== null && app.run.data !== newest;
     const text = this.changed.size > 0 ? `${counted(this.changed.size, "new trial")}, show` : "The run has changed, show";
     this.line.replaceChildren(...[

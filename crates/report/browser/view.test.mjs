@@ -165,7 +165,9 @@ for (const start of [startChromium, startFirefox]) {
       assert.equal((await place())[0], before[0], "the page stays where it was scrolled to");
       running.kill("SIGINT");
       assert.equal(await ended(running), 130);
-      await until(page, () => /Not finished, and no process writes it: 5 of 40 trials ended|130/.test(document.querySelector(".live").textContent + document.querySelector("main").textContent));
+      await until(page, () => /Stopped: \d of 40 trials ended/.test(document.querySelector(".live").textContent));
+      await page.evaluate(() => { location.hash = "#/"; });
+      await until(page, () => /Exit code 130/.test(document.querySelector(".verdict")?.textContent || ""));
       assert.equal(await page.evaluate(() => document.querySelectorAll(".verdict.good").length), 0);
       running = check("--resume", "runs/real");
       go(15, 48);

@@ -76,7 +76,7 @@ pub fn policy(source: PageSource) -> String {
     );
     if source == PageSource::Http {
         // Writing to a string can't fail.
-        let _ = write!(policy, "; connect-src 'self'");
+        let _ = write!(policy, "; connect-src 'self'; img-src data:");
     }
     policy
 }
@@ -92,17 +92,22 @@ pub fn served_page() -> (String, String) {
     (html, policy)
 }
 
+/// The icon of a served page. Without one, browsers ask the server for it, which needs a token.
+const ICON: &str = "<link rel=\"icon\" href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' \
+    viewBox='0 0 18 18'%3E%3Cpath fill='%2324685b' d='M1 11h4v7h-4zM13 11h4v7h-4z'/%3E\
+    %3Cpath fill='%23b8321a' d='M7 0h4v18h-4z'/%3E%3C/svg%3E\">\n";
+
 /// The document up to the place of its data and its script.
 pub fn document_start(source: PageSource) -> String {
-    let word = match source {
-        PageSource::Embedded => "embedded",
-        PageSource::Http => "http",
+    let (word, icon) = match source {
+        PageSource::Embedded => ("embedded", ""),
+        PageSource::Http => ("http", ICON),
     };
     format!(
         "<!doctype html>\n<html lang=\"en\" data-source=\"{word}\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n<title>Proctor</title>\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n<title>Proctor</title>\n{icon}\
          <style>{STYLE}</style>\n</head>\n<body>\n<noscript><p>{NO_SCRIPT}</p></noscript>\n<div id=\"root\"></div>\n",
         policy(source)
     )
