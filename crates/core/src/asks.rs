@@ -32,9 +32,9 @@ pub struct ModelRequestLog {
 
 /// How a replay compares a request with the recorded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RequestDigest {
-    /// By all of it, as [`replay::digest`] does.
-    Whole,
+pub enum RequestDigest<'a> {
+    /// By all of it but the path of the trial's folder, as [`replay::digest`] does.
+    Whole { folder: Option<&'a str> },
     /// By this digest.
     Given(String),
 }
@@ -55,7 +55,7 @@ impl ModelRequestLog {
         purpose: Purpose,
         model: &str,
         request: &ModelRequest,
-        digest: RequestDigest,
+        digest: RequestDigest<'_>,
     ) -> LoggedRequest {
         self.count += 1;
         let mut events: Vec<EventKind> = self.offer(request).into_iter().collect();
@@ -68,10 +68,12 @@ impl ModelRequestLog {
         let messages = messages.map(|message| self.fingerprints.message(message));
         let messages: Vec<u64> = messages.collect();
         let digest = match digest {
-            RequestDigest::Whole if replay::has_random_part(request) => replay::digest(request),
-            RequestDigest::Whole => {
+            RequestDigest::Whole { folder } if replay::has_random_part(request) => {
+                replay::digest(request, folder)
+            }
+            RequestDigest::Whole { folder } => {
                 let frame = self.fingerprints.frame(request);
-                latest.digest.next(request, frame, &messages)
+                latest.digest.next(request, frame, &messages, folder)
             }
             RequestDigest::Given(digest) => digest,
         };
@@ -151,9 +153,15 @@ struct RollingDigest {
 
 impl RollingDigest {
     /// The digest of a request: that of all its JSON.
-    fn next(&mut self, request: &ModelRequest, frame: u64, messages: &[u64]) -> String {
+    fn next(
+        &mut self,
+        request: &ModelRequest,
+        frame: u64,
+        messages: &[u64],
+        folder: Option<&str>,
+    ) -> String {
         if self.frame != Some(frame) || !messages.starts_with(&self.messages) {
-            self.restart(request, frame);
+            self.restart(request, frame, folder);
         }
         for (at, message) in request
             .messages
@@ -164,13 +172,16 @@ impl RollingDigest {
             if at > 0 {
                 self.hash.update(b",");
             }
-            self.hash.update(text(message));
+            // A path lies inside of one message.
+            let text = text(message);
+            self.hash
+                .update(replay::without_folder(&text, folder).as_bytes());
         }
         self.messages = messages.to_vec();
         hex(self.hash.clone().chain_update(&self.end))
     }
 
-    fn restart(&mut self, request: &ModelRequest, frame: u64) {
+    fn restart(&mut self, request: &ModelRequest, frame: u64, folder: Option<&str>) {
         const MESSAGES: &str = "\"messages\":[";
         let whole = text(&ModelRequest {
             system: request.system.clone(),
@@ -182,8 +193,9 @@ impl RollingDigest {
         });
         // Only `system` comes before, and a quote inside of it is escaped.
         let at = whole.find(MESSAGES).map_or(0, |at| at + MESSAGES.len());
-        self.hash = Sha256::new_with_prefix(&whole[..at]);
-        whole[at..].clone_into(&mut self.end);
+        let without = |part| replay::without_folder(part, folder);
+        self.hash = Sha256::new_with_prefix(without(&whole[..at]).as_bytes());
+        self.end = without(&whole[at..]).into_owned();
         self.messages.clear();
         self.frame = Some(frame);
     }

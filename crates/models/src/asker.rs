@@ -72,8 +72,15 @@ impl ModelClient {
         self.meter.check()?;
         let name = self.model.name();
         let (ask, digest) = worker::on_body(request.text_bytes(), || {
-            self.recorder
-                .record_ask(|asks| asks.next(self.purpose, name, request, RequestDigest::Whole))
+            let folder = self.recorder.trial_dir();
+            self.recorder.record_ask(|asks| {
+                asks.next(
+                    self.purpose,
+                    name,
+                    request,
+                    RequestDigest::Whole { folder },
+                )
+            })
         });
         let mut reply = match &self.replay {
             Some(replay) => self.replayed(replay, ask, request, &digest)?,

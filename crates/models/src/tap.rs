@@ -264,7 +264,7 @@ impl TapState {
         if let Some(replay) = &self.replay {
             return Ok(worker::on_body(body.len(), || {
                 let (request, recorder) = (&question.request, &self.recorder);
-                let digest = outline(request);
+                let digest = outline(request, recorder.trial_dir());
                 let take = replay.next(asked.ask, purpose, request, &digest, recorder);
                 self.replayed(ask, &question, &asked, take)
             }));
@@ -312,7 +312,8 @@ impl TapState {
                 format!("{provider}:{asked}")
             }
         };
-        let digest = RequestDigest::Given(outline(&question.request));
+        let digest =
+            RequestDigest::Given(outline(&question.request, self.recorder.trial_dir()));
         let (number, _) = self
             .recorder
             .record_ask(|asks| asks.next(purpose, &model, &question.request, digest));

@@ -10,7 +10,7 @@ function selections(run) {
     h("p", { class: "facts" }, [counted(one.trials, "trial"), one.rate && one.rate.text].filter(Boolean).join(" · ")),
     table("Tools, those with the most mistakes first", ["tool", "right", "chosen wrongly", "missed", "precision", "recall"],
       one.tools.slice(0, 500).map((tool) => [h("code", {}, tool.name), count(tool.hits), count(tool.falseHits), count(tool.misses),
-        tool.precision, tool.recall]), "wide"),
+        tool.precision, tool.recall]), { numbers: [1, 2, 3, 4, 5] }),
     matrix(one),
     one.notes.length > 0 && h("ul", {}, one.notes.map((note) => h("li", {}, sentence(note))))));
 }
@@ -31,6 +31,6 @@ function matrix(one) {
   };
   const rows = shown.map((expected) => [h("code", {}, one.choices[expected]), ...shown.map((chosen) => cell(expected, chosen))]);
   return [h("p", { class: "hint" }, "A row is what was expected, a column what was chosen."),
-    table(`Confusion matrix of ${one.agent}`, ["expected", ...shown.map((i) => one.choices[i])], rows, "matrix"),
+    table(`Confusion matrix of ${one.agent}`, ["expected", ...shown.map((i) => one.choices[i])], rows, { look: "matrix" }),
     left > 0 && h("p", { class: "note" }, `${counted(left, "more tool")} of this run: \`proctor result convert\` writes all pairs as CSV.`)];
 }

@@ -8,19 +8,20 @@ mod columns;
 mod facts;
 mod heading;
 mod items;
+mod raw;
 mod results;
 mod selection;
 mod servers;
 mod strings;
 mod timeline;
 mod trial;
-mod whole;
 
 pub use self::body::{BODY_BYTES, PageBody};
 pub use self::columns::TrialColumns;
 pub use self::facts::TrialFacts;
 pub use self::heading::{GatePage, RunPage};
 pub use self::items::{CallPage, ItemKind, ResponsePage, TimelineItem};
+pub use self::raw::{RawMessage, raw_messages};
 pub use self::results::{
     AgentPage, CasePage, CausePage, CellPage, CellStatus, QuantilesPage, RatePage,
 };
@@ -31,7 +32,6 @@ pub use self::servers::{
 pub use self::trial::{
     AgentProgramPage, CheckPage, ConnectionPage, PhasePage, StepPage, TrialPage,
 };
-pub use self::whole::{BodyPart, whole_body};
 
 use proctor_core::causes;
 use proctor_core::coverage::Coverage;

@@ -34,6 +34,8 @@ pub struct Recorder {
     writes_through: bool,
     started: Instant,
     redactor: Redactor,
+    /// The trial's folder, if it has one.
+    trial_dir: Option<Arc<str>>,
 }
 
 struct RecorderState {
@@ -72,7 +74,20 @@ impl Recorder {
             asks: Arc::default(),
             started,
             redactor: redactor.unwrap_or_default(),
+            trial_dir: None,
         }
+    }
+
+    /// Sets the trial's folder, whose path does not count when requests are compared.
+    #[must_use]
+    pub fn in_folder(mut self, dir: &str) -> Self {
+        self.trial_dir = Some(dir.into());
+        self
+    }
+
+    /// The trial's folder, if it has one.
+    pub fn trial_dir(&self) -> Option<&str> {
+        self.trial_dir.as_deref()
     }
 
     /// Writes each message to the file before the recording call returns. Proxies promise that.

@@ -23,7 +23,7 @@ fn request(messages: &[&str], tools: &[&str]) -> ModelRequest {
 /// How many messages were known, how many were written, and whether tools were.
 fn ask(asks: &mut ModelRequestLog, purpose: Purpose, request: &ModelRequest) -> (u64, usize, bool) {
     let events = asks
-        .next(purpose, "m", request, RequestDigest::Whole)
+        .next(purpose, "m", request, RequestDigest::Whole { folder: None })
         .events;
     let offered = matches!(events[0], EventKind::ToolsOffered { .. });
     let Some(EventKind::ModelAsked(asked)) = events.last() else {
@@ -208,8 +208,9 @@ proptest! {
                 Step::Tools(count) => now.tools = request(&[], &["x", "y"][..count.min(2)]).tools,
                 Step::Temperature(temperature) => now.temperature = temperature,
             }
-            let logged = asks.next(Purpose::Agent, "m", &now, RequestDigest::Whole);
-            prop_assert_eq!(&logged.digest, &replay::digest(&now));
+            let folder = Some("a");
+            let logged = asks.next(Purpose::Agent, "m", &now, RequestDigest::Whole { folder });
+            prop_assert_eq!(&logged.digest, &replay::digest(&now, folder));
             let texts: Vec<String> = now.messages.iter().map(text).collect();
             let goes_on = texts.len() > before.len() && texts.starts_with(&before);
             let Some(EventKind::ModelAsked(asked)) = logged.events.last() else {

@@ -20,6 +20,7 @@ use proctor_core::fold::FoldedTrial;
 use proctor_core::replay::Drift;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::trial_values::TRIAL_DIR;
 use proctor_core::transcript::{Call, CallOutcome};
 use rustix::process::Pid;
 
@@ -236,6 +237,7 @@ impl Trial {
             inherited: context.environment.clone(),
             pass: context.pass.clone(),
             guard: context.guard.clone(),
+            trial: Some(self.folder.values().clone()),
             editor: None,
         };
         let Some(adapter) = external.adapter() else {
@@ -363,7 +365,9 @@ impl Trial {
     ) -> Result<Result<AgentReport, WorkError>, TrialEnded> {
         let context = &self.context;
         let infra = |error: &dyn std::fmt::Display| errored(Blame::Infra, error.to_string());
-        let (Some(adapter), Some(taps)) = (external.adapter(), &workspace.taps) else {
+        let placed = external.in_trial(self.folder.values());
+        let placed = placed.map_err(|error| infra(&error))?;
+        let (Some(adapter), Some(taps)) = (placed.adapter(), &workspace.taps) else {
             return Err(infra(&"the trial has no agent"));
         };
         let guard = &workspace.guard;
@@ -378,6 +382,16 @@ impl Trial {
             }
             _ => None,
         };
+        let mut environment = placed.environment(
+            &context.environment,
+            &context.pass,
+            stage.homes(),
+            line.is_some(),
+        );
+        let dir = &self.folder.values().dir;
+        environment
+            .entry(TRIAL_DIR.to_owned())
+            .or_insert_with(|| dir.clone());
         let assignment = Assignment {
             prompt: prompt.to_owned(),
             servers: self.servers_of(adapter, taps.offered()),
@@ -385,12 +399,7 @@ impl Trial {
             folder: stage.folder.clone(),
             skills,
             home: stage.home.clone(),
-            environment: external.environment(
-                &context.environment,
-                &context.pass,
-                stage.homes(),
-                line.is_some(),
-            ),
+            environment,
             max_turns: self.limits.max_turns,
         };
         let version = external.version(&assignment.environment, &stage.folder, &context.guard);
