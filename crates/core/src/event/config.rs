@@ -36,7 +36,7 @@ pub struct RunConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SurfaceConfig {
-    /// The absolute path of the lock.
+    /// The path of the lock.
     pub lock: String,
     /// The classes of changes that are allowed.
     pub allow: Vec<ChangeClass>,
