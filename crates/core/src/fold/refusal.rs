@@ -104,9 +104,8 @@ impl std::fmt::Display for NoAnswer {
             Self::ServerClosed => f.write_str("the server closed the connection"),
             Self::Status(status) => write!(f, "HTTP status {status}"),
             Self::NotJsonRpc => f.write_str("the HTTP response has no JSON-RPC message"),
-            Self::Broken(why) => write!(f, "{why}"),
+            Self::Broken(why) | Self::NoToken(why) => write!(f, "{why}"),
             Self::TimedOut => f.write_str("timed out"),
-            Self::NoToken(why) => write!(f, "{why}"),
             Self::ClientLeft => f.write_str("the connection ended"),
         }
     }
