@@ -19,6 +19,8 @@ pub struct ModelRequestLog {
     agent: LatestRequest,
     side: LatestRequest,
     judge: LatestRequest,
+    sampling: LatestRequest,
+    user: LatestRequest,
 }
 
 /// The latest request for one purpose.
@@ -43,6 +45,8 @@ impl ModelRequestLog {
             Purpose::Agent => &mut self.agent,
             Purpose::Side => &mut self.side,
             Purpose::Judge => &mut self.judge,
+            Purpose::Sampling => &mut self.sampling,
+            Purpose::User => &mut self.user,
         };
         let known = latest.go_on(&request.messages);
         let written = ModelRequest {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proctor_core::event::Actor;
 use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::client::{ConnectOptions, Era, Timeouts};
 use proctor_wire::recorder::Recorder;
@@ -33,6 +33,7 @@ fn server(transport: Transport) -> Server {
         name: "fixture".to_owned(),
         transport,
         allowed: AllowedTools::All,
+        client: ClientSettings::default(),
         written: "fixture-server".to_owned(),
     }
 }

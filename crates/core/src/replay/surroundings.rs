@@ -58,7 +58,7 @@ impl Surroundings {
         let mut all = Self::default();
         for event in events {
             match event?.event {
-                EventKind::Prompted { text } => {
+                EventKind::Prompted { text, turn: None } => {
                     let text = blobs.body_bytes(&text)?;
                     all.prompt = text.map(|text| super::hash(&String::from_utf8_lossy(&text)));
                 }

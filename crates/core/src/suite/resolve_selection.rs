@@ -59,6 +59,8 @@ pub(super) fn resolve(file: &SelectionFile, scope: &SelectionScope<'_>) -> Optio
         runs: metadata.runs.map(|runs| runs.0),
         limits: spec.limits.as_ref().map(Limits::from).unwrap_or_default(),
         prompt: Template::literal(""),
+        turns: Vec::new(),
+        replies: std::collections::BTreeMap::new(),
         setup: Vec::new(),
         verify: Vec::new(),
         cleanup: Vec::new(),

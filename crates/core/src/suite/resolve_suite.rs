@@ -8,6 +8,7 @@ use super::files::{self, FileOrigin};
 use super::known_failures_file::is_unmatched;
 use super::load::{Loader, ParsedFile};
 use super::mcp_file::McpFile;
+use super::replies;
 use super::resolve_assertions::ServerScope;
 use super::resolve_task_sets::{self, ResolvedTaskSets, Scope};
 use super::server::{self, Servers};
@@ -44,6 +45,9 @@ impl Loader<'_> {
         }
         let tasks = resolve_task_sets::load(self, config, &scope, cx);
         let known_failures = known_failures(config, &tasks, &agents, cx);
+        if config.isolation == Some(Isolation::Run) {
+            replies::refuse_shared(scope.servers.as_ref(), &tasks.cases, cx);
+        }
         let name = file.metadata.get()?.name.get()?;
         if name.value.0.trim().is_empty() {
             cx.report(name.span, Problem::error(Code::Value, "the name is empty"));

@@ -1,9 +1,12 @@
 //! Resolves a task file, of either version, to a case.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::eval_file::ApiVersion;
 use super::files::{self, FileOrigin};
+use super::replies::{ClientReplies, WrittenReplies};
+use super::replies_file::RepliesFile;
 use super::resolve_assertions::ServerScope;
 use super::rows::{self, Row, RowFile, Rows};
 use super::step::resolve::{
@@ -14,8 +17,11 @@ use super::task_file::{
     LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TextSourceFile,
 };
 use super::template::Template;
+use super::turns::{self, UserTurn};
+use super::turns_file::UserTurnFile;
 use super::variables::Environment;
 use super::{Case, CaseId, Limits};
+use crate::check::Check;
 use crate::decode::{Context, LooseText, Table};
 use crate::event::{CheckId, CheckPlace};
 use crate::hint::nearest_hint;
@@ -61,6 +67,8 @@ struct TaskParts<'a> {
     prompt: Option<&'a WithSpan<TextSourceFile>>,
     rows: Option<&'a [RowFile]>,
     rows_from: Option<&'a WithSpan<String>>,
+    replies: Option<&'a Table<RepliesFile>>,
+    turns: &'a [UserTurnFile],
 }
 
 /// A resolved task, whose rows are not filled in yet.
@@ -122,6 +130,8 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
             prompt: spec.prompt.get(),
             rows: spec.rows.as_ref().map(|rows| &rows.0[..]),
             rows_from: spec.rows_from.as_ref(),
+            replies: Some(&spec.replies),
+            turns: spec.turns.as_ref().map_or(&[], |turns| &turns.0.0[..]),
         },
         (None, Some(steps)) => legacy_parts(steps),
         (None, None) => return None,
@@ -152,6 +162,8 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
         &steps,
     );
     let prompt = prompt(parts.prompt?, &parts.setup, &steps)?;
+    let (turns, turn_checks) = turns(&parts, &steps, scope);
+    let (checks, turn_places): (Vec<_>, Vec<_>) = turn_checks.into_iter().unzip();
     let metadata = file.metadata.get()?;
     let name = metadata.name.get()?;
     if name.value.0.trim().is_empty() {
@@ -171,17 +183,58 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
         runs: metadata.runs.map(|runs| runs.0),
         limits: parts.limits,
         prompt,
+        turns,
+        replies: replies(parts.replies, scope),
         setup,
         verify,
         cleanup,
-        checks: Vec::new(),
-        places: verify_places(&parts.verify, cx),
+        checks,
+        places: [verify_places(&parts.verify, cx), turn_places].concat(),
         pass: None,
         unmet,
         shipped: None,
         selection: None,
     };
     (rows.is_some() || !has_rows).then_some(ResolvedTask { case, rows })
+}
+
+/// The turns of the task after the prompt, with the checks on each.
+fn turns(
+    parts: &TaskParts<'_>,
+    steps: &StepScope<'_>,
+    scope: &TaskScope<'_>,
+) -> (Vec<UserTurn>, Vec<(Arc<Check>, CheckPlace)>) {
+    let (mut turns, mut checks) = (Vec::new(), Vec::new());
+    // The prompt is turn 1.
+    for (file, turn) in parts.turns.iter().zip(2..) {
+        checks.extend(turns::checks(file, turn, scope.servers, scope.cx));
+        turns.extend(match (&file.prompt, &file.user) {
+            (Some(text), _) => prompt(text, &parts.setup, steps).map(UserTurn::Message),
+            (None, Some(user)) => turns::user(user, scope.origin, scope.cx, |text| {
+                resolve_prompt(&text.value.0, text.span, &parts.setup, steps)
+            }),
+            (None, None) => None,
+        });
+    }
+    (turns, checks)
+}
+
+/// The replies of the task, by the name of the server in the suite.
+fn replies(
+    written: Option<&Table<RepliesFile>>,
+    scope: &TaskScope<'_>,
+) -> BTreeMap<String, ClientReplies> {
+    let written = written.into_iter().flat_map(Table::iter);
+    let resolved = written.map(|(server, file)| {
+        let name = scope.servers.resolve("`replies`", server, scope.cx);
+        let written = WrittenReplies {
+            elicitation: file.elicitation.as_ref(),
+            sampling: file.sampling.as_ref(),
+            roots: file.roots.as_deref(),
+        };
+        (name, written.resolve(scope.origin, scope.env, scope.cx))
+    });
+    resolved.collect()
 }
 
 /// Where the verify steps are written.
@@ -244,6 +297,8 @@ fn legacy_parts(file: &LegacyStepsFile) -> TaskParts<'_> {
         prompt: file.prompt.get(),
         rows: None,
         rows_from: None,
+        replies: None,
+        turns: &[],
     }
 }
 

@@ -7,14 +7,17 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::files::FileOrigin;
 use super::mcp_file::{McpFile, ServerFile, TransportWord};
+use super::protocol::ProtocolPin;
+use super::replies::{ClientReplies, WrittenReplies};
 use super::template::{Reference, Template};
 use super::variables::{Environment, expand};
 use crate::decode::{Context, LooseText, Table};
 use crate::problem::{Code, Problem, Problems, WithSpan};
 
 /// An MCP server under test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Server {
     /// The name that checks and steps use.
     pub name: String,
@@ -22,9 +25,23 @@ pub struct Server {
     pub transport: Transport,
     /// The tools that an agent may use without permission.
     pub allowed: AllowedTools,
+    /// How Proctor's client speaks to it.
+    #[serde(flatten)]
+    pub client: ClientSettings,
     /// The command or URL as the file has it, without values from the environment.
     #[serde(skip)]
     pub written: String,
+}
+
+/// How Proctor's client speaks to a server. It has no effect on external agents.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ClientSettings {
+    /// The protocol to use; by default the newest that the server supports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<ProtocolPin>,
+    /// The replies to the server's own requests.
+    #[serde(flatten)]
+    pub replies: ClientReplies,
 }
 
 /// The transport of a server, with its settings.
@@ -144,8 +161,21 @@ fn resolve_server(
         name: name.value.clone(),
         transport,
         allowed: allowed_tools(file),
+        client: client_settings(file, env, cx),
         written: written(file),
     })
+}
+
+fn client_settings(file: &ServerFile, env: &Environment, cx: &Context<'_>) -> ClientSettings {
+    let replies = WrittenReplies {
+        elicitation: file.elicitation.as_deref(),
+        sampling: file.sampling.as_deref(),
+        roots: file.roots.as_deref(),
+    };
+    ClientSettings {
+        protocol: file.protocol.as_ref().map(|pin| pin.value),
+        replies: replies.resolve(&FileOrigin::Own, env, cx),
+    }
 }
 
 /// The working folder of a server: an empty path means Proctor's own working folder.
@@ -249,7 +279,7 @@ fn expand_table(
         .collect()
 }
 
-fn expand_at(
+pub(super) fn expand_at(
     text: &str,
     span: crate::problem::Span,
     env: &Environment,
@@ -338,6 +368,7 @@ pub fn from_environment(
         name: get("MCP_SERVER_NAME").unwrap_or("default").to_owned(),
         transport,
         allowed,
+        client: ClientSettings::default(),
         written: "from the environment".to_owned(),
     })
 }

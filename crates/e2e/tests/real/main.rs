@@ -8,6 +8,7 @@
 
 mod arguments;
 mod canary;
+mod conversations;
 mod disk;
 mod init;
 mod junit;

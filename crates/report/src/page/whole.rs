@@ -61,11 +61,17 @@ pub fn whole_body(
             TurnReply::Unreadable => None,
         }
     };
+    let message = || {
+        let mut messages = folded.work.messages.iter();
+        let message = messages.find(|message| message.seq == seq)?;
+        (message.text.left_out == 0).then(|| message.text.head.clone())
+    };
     let mut calls = folded.transcript.calls.iter();
     let call = calls.find(|call| call.seq == seq);
     let text = match part {
         BodyPart::Text => stored(&places.prompt)
             .or_else(|| stored(&places.answer))
+            .or_else(message)
             .or_else(turn),
         BodyPart::Arguments => call.and_then(|call| arguments(&call.request)),
         BodyPart::ResultText => call.and_then(|call| result_text(&call.answer)),

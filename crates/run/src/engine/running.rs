@@ -247,7 +247,11 @@ async fn look_at_servers(context: &mut RunContext) -> Result<Vec<PreflightReport
     let mut all = Vec::new();
     for server in context.suite.servers.clone() {
         let recorder = Recorder::nothing().redacting(&context.redactor);
-        let options = context.connect_options(Actor::Preflight, recorder);
+        // Servers list tools by the capabilities of their client.
+        let options = proctor_wire::client::ConnectOptions {
+            answers: crate::replies::answers(&context.suite.declared_replies(&server), None),
+            ..context.connect_options(Actor::Preflight, recorder)
+        };
         let found = preflight::look(&server, &options).await?;
         let ServerProbe {
             seen,

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use super::frames::BodyCollector;
 use super::{BackgroundSends, GOODBYE, Labels, MAX_MESSAGE};
 use crate::network;
-use crate::peer::{MessageSource, Peer, RequestFailure};
+use crate::peer::{AnswerMessage, MessageSource, Peer, RequestFailure};
 use crate::recorder::ConnectionTap;
 use crate::worker;
 
@@ -230,7 +230,17 @@ impl HttpLink {
                 from.tap.finding(FindingKind::Dropped, detail);
                 continue;
             };
-            let posted = self.post(peer, answer, &Labels::unasked(from.tap));
+            let labels = Labels::unasked(from.tap);
+            let posted = match answer {
+                AnswerMessage::Ready(message) => self.post(peer, message, &labels),
+                AnswerMessage::Later(later) => {
+                    let (link, peer) = (self.clone(), peer.clone());
+                    tokio::spawn(async move {
+                        let message = later.await;
+                        let _ = link.post(&peer, message, &labels).await;
+                    })
+                }
+            };
             tokio::spawn(async move {
                 let _ = posted.await;
                 drop(place);

@@ -1,6 +1,6 @@
 //! Selections of evals, and offers for other tests.
 
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use serde_json::json;
 
 use super::*;
@@ -17,6 +17,7 @@ pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
             folder: ".".into(),
         },
         allowed: AllowedTools::All,
+        client: ClientSettings::default(),
         written: "server".to_owned(),
     };
     ServerOffer::of(server, tools.to_vec(), listed)

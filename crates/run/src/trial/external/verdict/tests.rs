@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use proctor_core::event::Outcome;
-use proctor_core::suite::server::Transport;
+use proctor_core::suite::server::{ClientSettings, Transport};
 
 use super::*;
 
@@ -15,6 +15,7 @@ fn server(allowed: AllowedTools) -> Server {
             folder: PathBuf::new(),
         },
         allowed,
+        client: ClientSettings::default(),
         written: "ev".to_owned(),
     }
 }
