@@ -28,6 +28,7 @@ mod limits;
 mod output;
 mod packs;
 mod profiles;
+mod protocol;
 mod records;
 mod refused;
 mod regrade;

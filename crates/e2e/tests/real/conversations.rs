@@ -21,7 +21,12 @@ fn all_passed(seen: &SessionOutcome, trials: usize) {
     let ended = ended(seen);
     let passed = |ended: &&TrialEnded| ended.outcome == Outcome::Passed;
     let all = ended.iter().filter(passed).count();
-    assert_eq!((all, ended.len()), (trials, trials), "{ended:?}\n{}", seen.stderr);
+    assert_eq!(
+        (all, ended.len()),
+        (trials, trials),
+        "{ended:?}\n{}",
+        seen.stderr
+    );
     assert_eq!(seen.code, Some(0), "{}", seen.stderr);
 }
 
@@ -92,7 +97,10 @@ fn a_conversation_on_everything_has_its_elicitation_answered_or_declined() {
     let ended = ended(&seen);
     assert_eq!(ended[0].outcome, Outcome::Errored, "{ended:?}");
     let reason = ended[0].reason.clone().unwrap_or_default();
-    assert!(reason.contains("`integer`: 700 is greater than the maximum of 100"), "{reason}");
+    assert!(
+        reason.contains("`integer`: 700 is greater than the maximum of 100"),
+        "{reason}"
+    );
 }
 
 const MEMORY: &str = r"
@@ -148,9 +156,14 @@ fn a_conversation_on_memory_corrects_what_it_said_before() {
 
     let suite = SuiteFixture::on(MEMORY, &server("played.jsonl"));
     suite.eval(&json!({}), &json!({"assertions": {"maxToolCalls": 4}}));
-    suite.write("user.yaml", &format!("kind: Script\nrules:\n{FORGETFUL_USER}"));
-    let user = json!({"model": "scripted:../user.yaml", "goal": "Correct what the agent knows of Ada."});
-    let played = json!([{"user": user, "assertions": told("memory", "open_nodes", "lives in Paris")}]);
+    suite.write(
+        "user.yaml",
+        &format!("kind: Script\nrules:\n{FORGETFUL_USER}"),
+    );
+    let user =
+        json!({"model": "scripted:../user.yaml", "goal": "Correct what the agent knows of Ada."});
+    let played =
+        json!([{"user": user, "assertions": told("memory", "open_nodes", "lives in Paris")}]);
     suite.task("move", &json!({"prompt": prompt, "turns": played}));
     all_passed(&suite.check(&[]).run(), 1);
 
