@@ -7,9 +7,9 @@ use std::path::Path;
 
 use proctor_core::event::{
     Actor, Blame, Body, CheckEvaluated, CheckId, ConnectionId, ConnectionOpened, Direction,
-    EventKind, ModelAsked, ModelReplied, Outcome, Phase, PlannedAgent, PlannedCase, PlannedLimits,
-    PlannedOptions, Purpose, RECORD_VERSION, RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen,
-    TrialEnded, TrialStarted, WireKind,
+    EventKind, ModelAsked, ModelReplied, Outcome, Phase, PlannedAgent, PlannedCase, Purpose,
+    RECORD_VERSION, RunEnded, RunPlanned, RunStarted, ServerSeen, TrialEnded, TrialStarted,
+    WireKind,
 };
 use proctor_core::model::{StopReason, Usage};
 use proctor_core::record::{RunReader, RunWriter};
@@ -117,43 +117,24 @@ fn run_started(seed: u32) -> RunStarted {
 
 fn plan(cases: u32) -> EventKind {
     let case = |number: u32| PlannedCase {
-        id: id(number),
-        name: format!("case-{number:05}"),
         path: format!("tasks/case-{number:05}.yaml"),
         hash: "0123456789abcdef".repeat(4),
-        runs: RUNS,
         pass: number.is_multiple_of(2).then_some((4, 5)),
-        difficulty: None,
         labels: BTreeMap::from([("area".to_owned(), format!("{}", number % 10))]),
-        parallel: false,
         verify_steps: Some(1),
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
+        ..PlannedCase::new(id(number), format!("case-{number:05}"), RUNS)
     };
-    EventKind::RunPlanned(RunPlanned {
-        suite: "/suites/large/eval.yaml".to_owned(),
-        mcp_config: None,
-        cases: (0..cases).map(case).collect(),
-        agents: AGENTS
+    EventKind::RunPlanned(RunPlanned::new(
+        "/suites/large/eval.yaml".to_owned(),
+        (0..cases).map(case).collect(),
+        AGENTS
             .iter()
             .map(|name| PlannedAgent {
                 name: (*name).to_owned(),
                 model: Some("openai:gpt-5".to_owned()),
             })
             .collect(),
-        judge: None,
-        shared_servers: false,
-        surroundings: None,
-        server_settings: BTreeMap::new(),
-        agent_settings: BTreeMap::new(),
-        kind: RunKind::Suite,
-        not_run: Vec::new(),
-        asked: PlannedOptions::default(),
-        config: None,
-        warnings: Vec::new(),
-    })
+    ))
 }
 
 /// A server with 36 tools, of which the trials use three.

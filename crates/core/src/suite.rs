@@ -52,9 +52,11 @@ pub mod step_file;
 pub mod surface_file;
 pub mod task_file;
 pub mod template;
+pub mod trial_values;
 pub mod turns;
 pub mod turns_file;
 mod variables;
+mod workspace;
 
 pub use agent::Agent;
 pub use digest::{agent_settings, checks, digest, parts, server_settings, surroundings};
@@ -66,7 +68,9 @@ pub use selection_file::MessageRole;
 pub use server::Server;
 pub use step::Step;
 pub use task_file::Difficulty;
+pub use trial_values::TrialValues;
 pub use variables::Environment;
+pub use workspace::Workspace;
 
 /// A suite, ready to be planned.
 #[derive(Debug, Clone)]
@@ -85,6 +89,8 @@ pub struct Suite {
     pub extensions: Vec<Extension>,
     /// The folders of the skills that agents can use.
     pub skills: Vec<PathBuf>,
+    /// The workspace of cases that have none of their own.
+    pub workspace: Option<Arc<Workspace>>,
     /// How trials are isolated from each other.
     pub isolation: Isolation,
     /// The conditions for success, unless the command line sets them.
@@ -123,6 +129,8 @@ pub struct Case {
     /// The number of runs per agent, unless the command line sets it.
     pub runs: Option<u32>,
     pub limits: Limits,
+    /// The folder whose content each trial starts with in its own folder.
+    pub workspace: Option<Arc<Workspace>>,
     /// The prompt. Its templates are filled in after the setup.
     pub prompt: Template,
     /// What the user says after the agent's first answer.
@@ -178,18 +186,18 @@ impl Case {
         !self.checks.is_empty() || !self.verify.is_empty() || self.shipped.is_some()
     }
 
-    /// The case of a shipped eval. Its id contains the server and the eval.
-    pub fn of_eval(shipped: ShippedEval) -> Self {
-        let (server, id) = (&shipped.server, &shipped.eval.id);
+    /// A case that does nothing and checks nothing yet.
+    fn new(id: CaseId, name: String, path: PathBuf) -> Self {
         Self {
-            id: CaseId(format!("evals/{server}#{id}")),
-            name: id.clone(),
-            path: PathBuf::from(format!("evals/{server}")),
+            id,
+            name,
+            path,
             difficulty: None,
             labels: BTreeMap::new(),
             parallel: false,
             runs: None,
             limits: Limits::default(),
+            workspace: None,
             prompt: Template::literal(""),
             turns: Vec::new(),
             replies: BTreeMap::new(),
@@ -200,8 +208,19 @@ impl Case {
             places: Vec::new(),
             pass: None,
             unmet: Vec::new(),
-            shipped: Some(Arc::new(shipped)),
+            shipped: None,
             selection: None,
+        }
+    }
+
+    /// The case of a shipped eval. Its id contains the server and the eval.
+    pub fn of_eval(shipped: ShippedEval) -> Self {
+        let (server, id) = (&shipped.server, &shipped.eval.id);
+        let path = format!("evals/{server}");
+        let case = Self::new(CaseId(format!("{path}#{id}")), id.clone(), path.into());
+        Self {
+            shipped: Some(Arc::new(shipped)),
+            ..case
         }
     }
 }

@@ -18,3 +18,4 @@ pub mod steps;
 mod stop;
 mod together;
 mod trial;
+pub mod trial_folder;

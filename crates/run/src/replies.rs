@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proctor_core::model::{Media, ModelMessage, ModelRequest, StopReason, Turn};
+use proctor_core::suite::TrialValues;
 use proctor_core::suite::replies::{ClientReplies, Sampling};
+use proctor_core::suite::step::values::FillError;
 use proctor_models::{AskError, ModelClient};
 use proctor_wire::answers::{BoxedFuture, Sampler, SamplingReply, ServerRequestReplies};
 use serde_json::{Value, json};
@@ -17,12 +19,18 @@ use tokio::sync::watch;
 pub(crate) fn answers(
     replies: &ClientReplies,
     sampler: Option<Arc<dyn Sampler>>,
-) -> ServerRequestReplies {
+    trial: Option<&TrialValues>,
+) -> Result<ServerRequestReplies, FillError> {
+    let root = |root: &String| {
+        let filled = trial.map_or_else(|| Ok(root.clone()), |trial| trial.fill(root));
+        filled.map(|root| root_uri(&root))
+    };
     let mut answers = ServerRequestReplies::default();
     answers.roots = replies
         .roots
         .as_ref()
-        .map(|roots| roots.iter().map(|root| root_uri(root)).collect());
+        .map(|roots| roots.iter().map(root).collect::<Result<_, _>>())
+        .transpose()?;
     answers.elicitation.clone_from(&replies.elicitation);
     answers.sampling = match &replies.sampling {
         None => None,
@@ -31,7 +39,7 @@ pub(crate) fn answers(
             Some(sampler.map_or(SamplingReply::Refuse, SamplingReply::Model))
         }
     };
-    answers
+    Ok(answers)
 }
 
 /// The URI of a root. Servers need absolute paths.

@@ -201,6 +201,16 @@ mod tests {
         Ok(whole(http::StatusCode::OK, "text/plain", "hello"))
     }
 
+    /// Waits for a response: the server notices in its own time that a connection ended.
+    async fn accepted(web: &Web) {
+        let client = crate::transport::http::client().unwrap();
+        let url = format!("http://{}/", web.address());
+        let is_success = |got: reqwest::Response| got.status().is_success();
+        while !client.get(&url).send().await.is_ok_and(is_success) {
+            tokio::task::yield_now().await;
+        }
+    }
+
     #[tokio::test]
     async fn the_server_runs_until_it_is_dropped() {
         let web = Web::start(0, hello).await.unwrap();
@@ -229,17 +239,7 @@ mod tests {
         assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
         assert!(text.ends_with("too many connections; close some and try again\n"));
         drop(first);
-        let client = crate::transport::http::client().unwrap();
-        let url = format!("http://{}/", web.address());
-        // The server notices the end of the first connection in its own time.
-        while !client
-            .get(&url)
-            .send()
-            .await
-            .is_ok_and(|got| got.status().is_success())
-        {
-            tokio::task::yield_now().await;
-        }
+        accepted(&web).await;
     }
 
     #[tokio::test]
@@ -263,16 +263,7 @@ mod tests {
             .unwrap();
         slow.readable().await.unwrap();
         // The only place becomes free although the client neither reads nor leaves.
-        let client = crate::transport::http::client().unwrap();
-        let url = format!("http://{}/", web.address());
-        while !client
-            .get(&url)
-            .send()
-            .await
-            .is_ok_and(|got| got.status().is_success())
-        {
-            tokio::task::yield_now().await;
-        }
+        accepted(&web).await;
     }
 
     #[tokio::test]

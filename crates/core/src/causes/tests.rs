@@ -1,9 +1,8 @@
 //! Which trials have the same cause.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::event::{PlannedCase, PlannedLimits};
+use crate::event::PlannedCase;
 use crate::fold::ModelActivity;
 use crate::pass_rule::TrialCounts;
 use crate::summary::{ModelSpending, UnmetCheck};
@@ -57,22 +56,7 @@ fn names_stay_and_durations_have_one_pattern() {
 }
 
 fn case(name: &str) -> PlannedCase {
-    PlannedCase {
-        id: format!("tasks/{name}.yaml#{name}"),
-        name: name.to_owned(),
-        path: String::new(),
-        hash: String::new(),
-        runs: 1,
-        pass: None,
-        difficulty: None,
-        labels: BTreeMap::new(),
-        parallel: false,
-        verify_steps: None,
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
-    }
+    PlannedCase::new(format!("tasks/{name}.yaml#{name}"), name.to_owned(), 1)
 }
 
 /// A trial with an outcome, a blame, a check and a reason.

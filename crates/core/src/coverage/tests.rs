@@ -6,48 +6,18 @@ use super::schema::{arguments, mark};
 use super::*;
 use crate::event::{
     Actor, Body, ConnectionId, ConnectionOpened, Direction, EventKind, Outcome, PlannedAgent,
-    PlannedCase, PlannedLimits, PlannedOptions, RECORD_VERSION, RunKind, RunPlanned, RunStarted,
-    TrialEnded, TrialStarted, WireKind,
+    PlannedCase, RECORD_VERSION, RunPlanned, RunStarted, TrialEnded, TrialStarted, WireKind,
 };
 use crate::record::{RunWriter, TrialWriter};
 use crate::redact::Redactor;
 
 fn plan() -> EventKind {
-    let case = |name: &str| PlannedCase {
-        id: name.to_owned(),
-        name: name.to_owned(),
-        path: String::new(),
-        hash: String::new(),
-        runs: 2,
-        pass: None,
-        difficulty: None,
-        labels: std::collections::BTreeMap::new(),
-        parallel: false,
-        verify_steps: None,
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
-    };
-    EventKind::RunPlanned(RunPlanned {
-        suite: "/suite.yaml".to_owned(),
-        mcp_config: None,
-        cases: vec![case("a"), case("b")],
-        agents: vec![PlannedAgent {
-            name: "loop".to_owned(),
-            model: None,
-        }],
-        judge: None,
-        shared_servers: false,
-        surroundings: None,
-        server_settings: std::collections::BTreeMap::new(),
-        agent_settings: std::collections::BTreeMap::new(),
-        kind: RunKind::Suite,
-        not_run: Vec::new(),
-        asked: PlannedOptions::default(),
-        config: None,
-        warnings: Vec::new(),
-    })
+    let case = |name: &str| PlannedCase::new(name.to_owned(), name.to_owned(), 2);
+    EventKind::RunPlanned(RunPlanned::new(
+        "/suite.yaml".to_owned(),
+        vec![case("a"), case("b")],
+        vec![PlannedAgent::new("loop".to_owned())],
+    ))
 }
 
 fn seen(surface: Option<Value>) -> EventKind {

@@ -51,6 +51,28 @@ pub struct RunPlanned {
     pub warnings: Vec<PlannedWarning>,
 }
 
+impl RunPlanned {
+    /// A plan of which only these parts are known.
+    pub fn new(suite: String, cases: Vec<PlannedCase>, agents: Vec<PlannedAgent>) -> Self {
+        Self {
+            suite,
+            mcp_config: None,
+            cases,
+            agents,
+            judge: None,
+            shared_servers: false,
+            surroundings: None,
+            server_settings: BTreeMap::new(),
+            agent_settings: BTreeMap::new(),
+            kind: RunKind::default(),
+            not_run: Vec::new(),
+            asked: PlannedOptions::default(),
+            config: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
 /// A warning about a file of the suite.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -233,6 +255,26 @@ pub struct CheckPlace {
 }
 
 impl PlannedCase {
+    /// A case of which only these parts are known. All its trials must pass.
+    pub fn new(id: String, name: String, runs: u32) -> Self {
+        Self {
+            id,
+            name,
+            path: String::new(),
+            hash: String::new(),
+            runs,
+            pass: None,
+            difficulty: None,
+            labels: BTreeMap::new(),
+            parallel: false,
+            verify_steps: None,
+            parts: None,
+            places: Vec::new(),
+            limits: PlannedLimits::default(),
+            eval: None,
+        }
+    }
+
     /// The place of a check; `None` if it is unknown, or if the case has several checks of that name.
     pub fn place(&self, check: &CheckId) -> Option<&CheckPlace> {
         self.only_place(|id| id == check)
@@ -292,6 +334,13 @@ pub struct PlannedAgent {
     /// The model as `provider:id`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+}
+
+impl PlannedAgent {
+    /// An agent whose model is unknown.
+    pub fn new(name: String) -> Self {
+        Self { name, model: None }
+    }
 }
 
 /// What a server reported before the first trial.

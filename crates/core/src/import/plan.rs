@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::event::{
-    AgentConfig, Body, PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, PlannedWarning,
-    RunConfig, RunKind, RunPlanned, ServerConfig, ServerSeen, WireKind,
+    AgentConfig, Body, PlannedAgent, PlannedCase, PlannedWarning, RunConfig, RunKind, RunPlanned,
+    ServerConfig, ServerSeen, WireKind,
 };
 
 use super::result_file::{CallEntry, ResultEntry, ResultServer, ResultSummary, read};
@@ -213,20 +213,11 @@ impl ImportPlan {
         });
         let path = self.path.display().to_string();
         RunPlanned {
-            suite: path.clone(),
-            mcp_config: None,
-            cases: self.cases.clone(),
-            agents: agents.collect(),
             judge: judge.and_then(|judge| judge.model.clone().or(Some(judge.name.clone()))),
-            shared_servers: false,
-            surroundings: None,
-            server_settings: [].into(),
-            agent_settings: [].into(),
             kind,
-            not_run: Vec::new(),
-            asked: PlannedOptions::default(),
             config: Some(Box::new(self.config(agent, judge))),
-            warnings: self.warnings(path),
+            warnings: self.warnings(path.clone()),
+            ..RunPlanned::new(path, self.cases.clone(), agents.collect())
         }
     }
 
@@ -249,7 +240,6 @@ impl ImportPlan {
         }
         let summary = self.summary.as_ref();
         RunConfig {
-            folder: String::new(),
             agents: agent.cloned().into_iter().collect(),
             judge: judge.cloned(),
             servers,
@@ -259,6 +249,7 @@ impl ImportPlan {
             }),
             timeouts: summary.map_or_else(Default::default, |s| s.timeout.clone()),
             workers: summary.map_or(0, |summary| summary.parallel_workers),
+            ..RunConfig::default()
         }
     }
 
@@ -292,25 +283,16 @@ struct KnownTrials {
 
 fn planned_case(entry: &ResultEntry) -> PlannedCase {
     let (name, path) = (entry.task_name.clone(), entry.task_path.clone());
+    let id = if path.is_empty() {
+        name.clone()
+    } else {
+        format!("{path}#{name}")
+    };
     PlannedCase {
-        id: if path.is_empty() {
-            name.clone()
-        } else {
-            format!("{path}#{name}")
-        },
-        name,
         path,
-        hash: String::new(),
-        runs: 1,
-        pass: None,
         difficulty: Some(entry.difficulty.clone()).filter(|text| !text.is_empty()),
-        labels: [].into(),
         parallel: entry.parallel,
-        verify_steps: None,
-        limits: PlannedLimits::default(),
-        eval: None,
-        parts: None,
-        places: Vec::new(),
+        ..PlannedCase::new(id, name, 1)
     }
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::event::{
-    EventKind, Outcome, PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, RECORD_VERSION,
-    RunKind, RunPlanned, TrialEnded, TrialStarted,
+    EventKind, Outcome, PlannedAgent, PlannedCase, RECORD_VERSION, RunPlanned, TrialEnded,
+    TrialStarted,
 };
 use crate::index::end_trial;
 use crate::record::{RecordOptions, RunWriter};
@@ -16,20 +16,9 @@ use super::*;
 fn case(number: usize) -> PlannedCase {
     let name = format!("fix-crash-loop-{number}");
     PlannedCase {
-        id: format!("tasks/{name}.yaml#{name}"),
-        name,
-        path: String::new(),
         hash: "0123456789abcdef0123456789abcdef".to_owned(),
-        runs: 5,
         pass: Some((4, 5)),
-        difficulty: None,
-        labels: BTreeMap::new(),
-        parallel: false,
-        verify_steps: None,
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
+        ..PlannedCase::new(format!("tasks/{name}.yaml#{name}"), name, 5)
     }
 }
 
@@ -43,25 +32,14 @@ fn create(folder: &Path, cases: usize) -> RunWriter {
         context: None,
     };
     let mut run = RunWriter::create(folder, Redactor::default(), started).unwrap();
-    let plan = RunPlanned {
-        suite: "/suite.yaml".to_owned(),
-        mcp_config: None,
-        cases: (0..cases).map(case).collect(),
-        agents: vec![PlannedAgent {
+    let plan = RunPlanned::new(
+        "/suite.yaml".to_owned(),
+        (0..cases).map(case).collect(),
+        vec![PlannedAgent {
             name: "loop".to_owned(),
             model: Some("scripted:a".to_owned()),
         }],
-        judge: None,
-        shared_servers: false,
-        surroundings: None,
-        server_settings: BTreeMap::new(),
-        agent_settings: BTreeMap::new(),
-        kind: RunKind::Suite,
-        not_run: Vec::new(),
-        asked: PlannedOptions::default(),
-        config: None,
-        warnings: Vec::new(),
-    };
+    );
     run.append(1, EventKind::RunPlanned(plan)).unwrap();
     run
 }

@@ -4,7 +4,7 @@ mod generated;
 mod live;
 
 use crate::check::{Check, NameMatcher, Times, ToolMatcher};
-use crate::event::{CaseParts, PlannedCase, PlannedLimits, StepPart};
+use crate::event::{CaseParts, PlannedCase, StepPart};
 use crate::suite::step::{Judgement, ScriptSource, ScriptStep};
 use crate::suite::template::Template;
 
@@ -75,20 +75,9 @@ fn parts(prompt: &str, setup: &str, verify: &[(&str, &str)]) -> CaseParts {
 
 fn planned(hash: &str, parts: Option<CaseParts>) -> PlannedCase {
     PlannedCase {
-        id: "a".to_owned(),
-        name: "a".to_owned(),
-        path: String::new(),
         hash: hash.to_owned(),
-        runs: 1,
-        pass: None,
-        difficulty: None,
-        labels: std::collections::BTreeMap::new(),
-        parallel: false,
-        verify_steps: None,
         parts,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
+        ..PlannedCase::new("a".to_owned(), "a".to_owned(), 1)
     }
 }
 

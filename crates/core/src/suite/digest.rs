@@ -42,6 +42,9 @@ pub fn digest(case: &Case) -> io::Result<String> {
         "cleanup": steps(&case.cleanup)?,
         "checks": checks.collect::<io::Result<Vec<Value>>>()?,
     });
+    if let Some(workspace) = &case.workspace {
+        content["workspace"] = json!(workspace.digest()?);
+    }
     if !case.unmet.is_empty() {
         content["unmet"] = json!(case.unmet);
     }
@@ -60,6 +63,10 @@ pub fn digest(case: &Case) -> io::Result<String> {
 pub fn parts(case: &Case) -> io::Result<CaseParts> {
     let hash = |value: &Value| sha256(canonical(value).as_bytes());
     let setup: io::Result<Vec<Value>> = case.setup.iter().map(step).collect();
+    let mut setup = setup?;
+    if let Some(workspace) = &case.workspace {
+        setup.push(json!({"workspace": workspace.digest()?}));
+    }
     let verify = case.verify.iter().map(|one| {
         let part = StepPart {
             id: one.id.clone(),
@@ -72,7 +79,7 @@ pub fn parts(case: &Case) -> io::Result<CaseParts> {
             [] => hash(&json!(case.prompt.to_string())),
             _ => hash(&json!([case.prompt.to_string(), turns(case)])),
         },
-        setup: hash(&Value::Array(setup?)),
+        setup: hash(&Value::Array(setup)),
         checks: checks(&case.checks)?,
         verify: verify.collect::<io::Result<_>>()?,
     })
@@ -94,7 +101,17 @@ pub fn surroundings(suite: &Suite) -> String {
             Transport::Stdio { env, .. } => names(env),
             Transport::Http { headers, .. } | Transport::Sse { headers, .. } => names(headers),
         };
-        json!([server.name, server.written, given, server.allowed])
+        let mut content = vec![
+            json!(server.name),
+            json!(server.written),
+            json!(given),
+            json!(server.allowed),
+        ];
+        // Only where a file says something: the digests of earlier runs stay what they are.
+        if let Transport::Stdio { cwd: Some(cwd), .. } = &server.transport {
+            content.push(json!(cwd));
+        }
+        Value::Array(content)
     };
     let client = |server: &&Server| server.client != ClientSettings::default();
     let clients = suite.servers.iter().filter(client).map(|server| {
@@ -239,24 +256,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::suite::CaseId;
     use crate::suite::server::{AllowedTools, ClientSettings};
     use crate::suite::template::Template;
-    use crate::suite::{CaseId, Limits};
 
     fn case(source: ScriptSource) -> Case {
         Case {
-            id: CaseId("a.yaml#a".to_owned()),
-            name: "a".to_owned(),
-            path: "a.yaml".into(),
-            difficulty: None,
-            labels: BTreeMap::new(),
-            parallel: false,
-            runs: None,
-            limits: Limits::default(),
             prompt: Template::literal("Do it."),
-            turns: Vec::new(),
-            replies: BTreeMap::new(),
-            setup: Vec::new(),
             verify: vec![Step {
                 id: "verify_0".to_owned(),
                 kind: "script".to_owned(),
@@ -268,13 +274,12 @@ mod tests {
                     continue_on_error: false,
                 }),
             }],
-            cleanup: Vec::new(),
             checks: vec![Arc::new(Check::MinToolCalls(1))],
-            places: Vec::new(),
-            pass: None,
-            unmet: Vec::new(),
-            shipped: None,
-            selection: None,
+            ..Case::new(
+                CaseId("a.yaml#a".to_owned()),
+                "a".to_owned(),
+                "a.yaml".into(),
+            )
         }
     }
 
@@ -336,6 +341,7 @@ mod tests {
                         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                         .collect(),
                     folder: "/somewhere".into(),
+                    cwd: None,
                 },
                 allowed: AllowedTools::All,
                 client: ClientSettings::default(),

@@ -16,9 +16,8 @@ use super::load::load_script;
 use super::replies_file::{
     ActionWord, ElicitationFile, ElicitationRuleFile, RefusalWord, SamplingFile, rule_span,
 };
-use super::server::{Servers, expand_at};
+use super::server::{Servers, TextScope};
 use super::step::resolve::resolve_file;
-use super::variables::Environment;
 use crate::decode::{Context, LooseText, Table};
 use crate::document::Node;
 use crate::event::Blame;
@@ -271,12 +270,8 @@ pub(super) struct WrittenReplies<'a> {
 }
 
 impl WrittenReplies<'_> {
-    pub(super) fn resolve(
-        &self,
-        origin: &FileOrigin,
-        env: &Environment,
-        cx: &Context<'_>,
-    ) -> ClientReplies {
+    pub(super) fn resolve(&self, origin: &FileOrigin, scope: &TextScope<'_>) -> ClientReplies {
+        let cx = scope.cx;
         ClientReplies {
             elicitation: self.elicitation.map(|file| elicitation(file, cx)),
             sampling: self
@@ -284,7 +279,7 @@ impl WrittenReplies<'_> {
                 .and_then(|file| sampling(&file.value, origin, cx)),
             roots: self.roots.map(|roots| {
                 let roots = roots.iter();
-                let each = roots.map(|root| expand_at(&root.value.0, root.span, env, cx));
+                let each = roots.map(|root| scope.expand(&root.value.0, root.span));
                 each.map(|root| located(root, cx.source.folder())).collect()
             }),
         }
@@ -410,9 +405,10 @@ pub(super) fn model(
     Some(model)
 }
 
-/// A root: a URI stays as it is, a path is relative to the file that names it.
+/// A root: a URI stays as it is, a path is relative to the file that names it. A template is filled in by
+/// each trial.
 fn located(root: String, folder: &Path) -> String {
-    if root.contains("://") {
+    if root.contains("://") || root.starts_with("{trial.dir}") {
         return root;
     }
     folder.join(root).display().to_string()

@@ -40,36 +40,11 @@ pub(super) fn resolve(file: &SelectionFile, scope: &SelectionScope<'_>) -> Optio
     let cx = scope.cx;
     let metadata = file.metadata.get()?;
     let spec = file.spec.get()?;
-    let name = metadata.name.get()?;
-    if name.value.0.trim().is_empty() {
-        cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
-    }
     let template = Case {
-        id: CaseId(format!("{}#{}", scope.shown_path, name.value.0)),
-        name: name.value.0.clone(),
-        path: cx.source.path().to_path_buf(),
-        difficulty: metadata.difficulty,
-        labels: metadata
-            .labels
-            .iter()
-            .map(|(key, value)| (key.value.clone(), value.0.clone()))
-            .collect(),
         // Nothing is executed, so trials can't disturb each other.
         parallel: metadata.parallel.unwrap_or(true),
-        runs: metadata.runs.map(|runs| runs.0),
         limits: spec.limits.as_ref().map(Limits::from).unwrap_or_default(),
-        prompt: Template::literal(""),
-        turns: Vec::new(),
-        replies: std::collections::BTreeMap::new(),
-        setup: Vec::new(),
-        verify: Vec::new(),
-        cleanup: Vec::new(),
-        checks: Vec::new(),
-        places: Vec::new(),
-        pass: None,
-        unmet: Vec::new(),
-        shipped: None,
-        selection: None,
+        ..metadata.case(&scope.shown_path, cx)?
     };
     let mut ids = RowIds::default();
     let mut to = |row: &WithSpan<SelectionRowFile>, cx: &Context<'_>| {
@@ -254,7 +229,7 @@ impl OneRow<'_> {
                 self.report(arguments.span, Code::Vacuous, message);
             }
             if arguments.value.matches_every_object() {
-                let message = "every arguments match, so `arguments` checks nothing";
+                let message = "all arguments match, so `arguments` checks nothing";
                 self.report(arguments.span, Code::Vacuous, message);
             }
         }

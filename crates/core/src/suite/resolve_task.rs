@@ -9,18 +9,19 @@ use super::replies::{ClientReplies, WrittenReplies};
 use super::replies_file::RepliesFile;
 use super::resolve_assertions::ServerScope;
 use super::rows::{self, Row, RowFile, Rows};
+use super::server::TextScope;
 use super::step::resolve::{
     AliasTarget, RowNames, StepScope, resolve_file, resolve_phases, resolve_prompt, step_id,
 };
 use super::step_file::{JudgeStepFile, ScriptStepFile, StepBody, StepFile};
 use super::task_file::{
-    LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TextSourceFile,
+    LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TaskMetadata, TextSourceFile,
 };
 use super::template::Template;
 use super::turns::{self, UserTurn};
 use super::turns_file::UserTurnFile;
 use super::variables::Environment;
-use super::{Case, CaseId, Limits};
+use super::{Case, CaseId, Isolation, Limits, Workspace};
 use crate::check::Check;
 use crate::decode::{Context, LooseText, Table};
 use crate::event::{CheckId, CheckPlace};
@@ -60,6 +61,7 @@ impl<'a> TaskScope<'a> {
 /// A task of either version, brought to the newer form.
 struct TaskParts<'a> {
     requires: &'a [WithSpan<RequirementFile>],
+    workspace: Option<&'a WithSpan<String>>,
     limits: Limits,
     setup: Vec<StepFile>,
     verify: Vec<StepFile>,
@@ -116,6 +118,27 @@ impl ResolvedTask {
     }
 }
 
+impl TaskMetadata {
+    /// The case that the metadata describes. `shown_path` is the path that goes into its id.
+    pub(super) fn case(&self, shown_path: &str, cx: &Context<'_>) -> Option<Case> {
+        let name = self.name.get()?;
+        if name.value.0.trim().is_empty() {
+            cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
+        }
+        let name = name.value.0.clone();
+        let id = CaseId(format!("{shown_path}#{name}"));
+        let labels = self.labels.iter();
+        Some(Case {
+            difficulty: self.difficulty,
+            labels: labels
+                .map(|(key, value)| (key.value.clone(), value.0.clone()))
+                .collect(),
+            runs: self.runs.map(|runs| runs.0),
+            ..Case::new(id, name, cx.source.path().to_path_buf())
+        })
+    }
+}
+
 /// Resolves a task. Its checks come from the task sets that match it.
 pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<ResolvedTask> {
     let cx = scope.cx;
@@ -123,6 +146,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
     let parts = match (&file.spec, &file.steps) {
         (Some(spec), _) => TaskParts {
             requires: &spec.requires,
+            workspace: spec.workspace.as_ref(),
             limits: spec.limits.as_ref().map(Limits::from).unwrap_or_default(),
             setup: spec.setup.clone(),
             verify: spec.verify.0.clone(),
@@ -165,23 +189,13 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
     let (turns, turn_checks) = turns(&parts, &steps, scope);
     let (checks, turn_places): (Vec<_>, Vec<_>) = turn_checks.into_iter().unzip();
     let metadata = file.metadata.get()?;
-    let name = metadata.name.get()?;
-    if name.value.0.trim().is_empty() {
-        cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
-    }
     let case = Case {
-        id: CaseId(format!("{}#{}", scope.shown_path, name.value.0)),
-        name: name.value.0.clone(),
-        path: cx.source.path().to_path_buf(),
-        difficulty: metadata.difficulty,
-        labels: metadata
-            .labels
-            .iter()
-            .map(|(key, value)| (key.value.clone(), value.0.clone()))
-            .collect(),
         parallel: metadata.parallel.unwrap_or(false),
-        runs: metadata.runs.map(|runs| runs.0),
         limits: parts.limits,
+        workspace: parts
+            .workspace
+            .and_then(|written| files::existing_folder(scope.origin, written, cx))
+            .map(|path| Arc::new(Workspace::new(path))),
         prompt,
         turns,
         replies: replies(parts.replies, scope),
@@ -190,10 +204,8 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
         cleanup,
         checks,
         places: [verify_places(&parts.verify, cx), turn_places].concat(),
-        pass: None,
         unmet,
-        shipped: None,
-        selection: None,
+        ..metadata.case(&scope.shown_path, cx)?
     };
     (rows.is_some() || !has_rows).then_some(ResolvedTask { case, rows })
 }
@@ -224,6 +236,11 @@ fn replies(
     written: Option<&Table<RepliesFile>>,
     scope: &TaskScope<'_>,
 ) -> BTreeMap<String, ClientReplies> {
+    let texts = TextScope {
+        env: scope.env,
+        isolation: Isolation::Trial,
+        cx: scope.cx,
+    };
     let written = written.into_iter().flat_map(Table::iter);
     let resolved = written.map(|(server, file)| {
         let name = scope.servers.resolve("`replies`", server, scope.cx);
@@ -232,7 +249,7 @@ fn replies(
             sampling: file.sampling.as_ref(),
             roots: file.roots.as_deref(),
         };
-        (name, written.resolve(scope.origin, scope.env, scope.cx))
+        (name, written.resolve(scope.origin, &texts))
     });
     resolved.collect()
 }
@@ -285,6 +302,7 @@ fn legacy_parts(file: &LegacyStepsFile) -> TaskParts<'_> {
     };
     TaskParts {
         requires: &[],
+        workspace: None,
         limits: Limits::default(),
         setup: script(file.setup.as_ref()),
         verify: file

@@ -2,18 +2,21 @@
 //!
 //! A file that two task sets match is one case with the checks of both.
 
+mod origins;
+mod paths;
 mod row_checks;
 mod selections;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use self::paths::TaskPath;
 use self::row_checks::RowChecks;
 use super::assertion_file::AssertionsFile;
-use super::eval_file::{AssertionsFileOrRows, EvalConfig, SourceFile, TaskSetFile};
-use super::files::{self, FileOrigin};
-use super::load::{Loader, Namer, ParsedFile, kind_of};
+use super::eval_file::{AssertionsFileOrRows, EvalConfig, TaskSetFile};
+use super::files::FileOrigin;
+use super::load::{Loader, Namer};
 use super::resolve_assertions::{self, ServerScope, contradictions};
 use super::resolve_task::{self, ResolvedTask, TaskScope};
 use super::server::Servers;
@@ -21,10 +24,9 @@ use super::task_file::TaskFile;
 use super::{Case, PassRule, ShippedEvalSet, TaskSource};
 use crate::check::Check;
 use crate::decode::{Context, Decode};
-use crate::document::{self, Node};
+use crate::document::Node;
 use crate::event::{CheckId, CheckPlace};
-use crate::hint::nearest_hint;
-use crate::problem::{Code, Problem, Problems, Span, WithSpan};
+use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// The context in which cases are resolved.
 pub(super) struct Scope {
@@ -84,16 +86,6 @@ struct TaskSet<'a> {
     mapping: BTreeMap<String, String>,
     /// Whether any task has the labels.
     selected: bool,
-}
-
-/// A task file and the task sets that name it.
-struct TaskPath {
-    path: PathBuf,
-    sets: Vec<usize>,
-    /// The first place that names it.
-    span: Span,
-    /// Whether a glob found it. A glob may also match files that are not tasks.
-    swept: bool,
 }
 
 /// The task sets that are being resolved to cases.
@@ -220,113 +212,6 @@ impl<'a> Tasks<'a> {
         keys.iter().map(place).collect()
     }
 
-    /// The origin of a task set's files, and the mapping of their server names.
-    fn origin(&mut self, file: &TaskSetFile) -> Option<(FileOrigin, BTreeMap<String, String>)> {
-        let Some(name) = &file.source else {
-            return Some((FileOrigin::Own, BTreeMap::new()));
-        };
-        let Some(source) = self.find_source(name) else {
-            let declared = self.config.sources.iter().map(|(n, _)| n.value.as_str());
-            let message = format!("task set names unknown source `{}`", name.value);
-            let hint = nearest_hint(&name.value, declared)
-                .unwrap_or_else(|| "declare it under `config.sources`".to_owned());
-            self.cx.report(
-                name.span,
-                Problem::error(Code::Reference, message).hint(hint),
-            );
-            return None;
-        };
-        let mapping = source.server_mapping.iter();
-        let mapping = mapping
-            .map(|(k, v)| (k.value.clone(), v.value.0.clone()))
-            .collect();
-        let Some(root) = self.loader.inputs.source_roots.get(&name.value) else {
-            let unfetched = TaskSource {
-                name: name.value.clone(),
-                repo: source.repo.value.clone(),
-                reference: source.reference.as_ref().map(|r| r.0.clone()),
-            };
-            if !self.unfetched.contains(&unfetched) {
-                self.unfetched.push(unfetched);
-                let message = format!(
-                    "source `{}` has no checkout here, so its tasks were not checked",
-                    name.value
-                );
-                let problem = Problem::warning(Code::Skipped, message);
-                let hint = format!("pass a checkout with `--source {}=DIR`", name.value);
-                self.cx.report(name.span, problem.hint(hint));
-            }
-            return None;
-        };
-        match root.canonicalize() {
-            Ok(root) if root.is_dir() => Some((
-                FileOrigin::Source {
-                    name: name.value.clone(),
-                    root,
-                },
-                mapping,
-            )),
-            _ => {
-                let message = format!("`{}` is not a folder", root.display());
-                self.cx
-                    .report(name.span, Problem::error(Code::File, message));
-                None
-            }
-        }
-    }
-
-    fn find_source(&self, name: &str) -> Option<&SourceFile> {
-        let mut sources = self.config.sources.iter();
-        sources.find(|(n, _)| n.value == name).map(|(_, s)| s)
-    }
-
-    fn add_paths(&mut self, file: &TaskSetFile, set: usize) {
-        let origin = self.sets[set].origin.clone();
-        let folder = match &origin {
-            FileOrigin::Own => self.cx.source.folder(),
-            FileOrigin::Source { root, .. } => root,
-        };
-        let (found, written, swept) = match (&file.path, &file.glob) {
-            (Some(path), _) => (
-                origin.resolve(folder, &path.value).map(|p| vec![p]),
-                path,
-                false,
-            ),
-            (None, Some(glob)) => (origin.glob(folder, &glob.value), glob, true),
-            (None, None) => return,
-        };
-        match found {
-            Err(problem) => self.cx.report(written.span, problem),
-            Ok(paths) if paths.is_empty() => {
-                let message = format!("the glob `{}` matches no file", written.value);
-                let problem = Problem::error(Code::Vacuous, message);
-                let hint = origin.missing_folder(folder, &written.value);
-                self.cx.report(written.span, problem.maybe_hint(hint));
-            }
-            Ok(paths) => {
-                for path in paths {
-                    self.add_path(path, set, written.span, swept);
-                }
-            }
-        }
-    }
-
-    fn add_path(&mut self, path: PathBuf, set: usize, span: Span, swept: bool) {
-        if let Some(at) = self.index.get(&path) {
-            let known = &mut self.paths[*at];
-            known.sets.push(set);
-            known.swept &= swept;
-            return;
-        }
-        self.index.insert(path.clone(), self.paths.len());
-        self.paths.push(TaskPath {
-            path,
-            sets: vec![set],
-            span,
-            swept,
-        });
-    }
-
     fn cases(&mut self, task: &TaskPath) -> Vec<Case> {
         let Some((resolved, inner)) = self.resolve(task) else {
             return Vec::new();
@@ -415,47 +300,6 @@ impl<'a> Tasks<'a> {
                 {
                     contradictions::report_between(a, b, task, self.cx);
                 }
-            }
-        }
-    }
-
-    /// Opens a file that a glob matched, and skips it if it is not a task: globs of public suites
-    /// also match the manifests that tasks apply.
-    fn open_swept(&self, task: &TaskPath) -> Option<ParsedFile> {
-        let source = match files::read(&task.path) {
-            Ok(source) => source,
-            Err(problem) => {
-                self.cx.report_elsewhere(problem);
-                return None;
-            }
-        };
-        let mut found = Problems::default();
-        let parsed = document::parse(&source, &mut found);
-        let is_task = |p: &document::Document| kind_of(&p.root) == Some("Task");
-        if let Some(other) = parsed.as_ref().filter(|p| !is_task(p)) {
-            let kind = kind_of(&other.root).map_or("no kind".to_owned(), |k| format!("kind `{k}`"));
-            let message = format!("skipped a file of {kind}: not a task");
-            let problem = Problem::warning(Code::Skipped, message).in_file(&task.path);
-            self.cx.report_elsewhere(problem);
-            return None;
-        }
-        self.loader.problems.borrow_mut().append(found);
-        self.loader.one_map(source, parsed?)
-    }
-
-    /// The path of a task inside its suite or source, which goes into the case's id.
-    fn shown_path(&self, path: &Path, origin: &FileOrigin) -> String {
-        match origin {
-            FileOrigin::Own => {
-                let folder = files::normalise(self.cx.source.folder());
-                path.strip_prefix(folder)
-                    .unwrap_or(path)
-                    .display()
-                    .to_string()
-            }
-            FileOrigin::Source { name, root } => {
-                let inside = path.strip_prefix(root).unwrap_or(path);
-                format!("{name}:{}", inside.display())
             }
         }
     }

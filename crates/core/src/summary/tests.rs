@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::event::{
     Body, CheckEvaluated, ConnectionId, ConnectionOpened, Finding, FindingKind, ModelAsked,
-    ModelReplied, PlannedLimits, Purpose, RECORD_VERSION, TrialEnded, TrialStarted,
+    ModelReplied, Purpose, RECORD_VERSION, TrialEnded, TrialStarted,
 };
 use crate::gate::Gate;
 use crate::model::{StopReason, Usage};
@@ -29,20 +29,10 @@ fn started() -> RunStarted {
 
 fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
     PlannedCase {
-        id: format!("tasks/{name}.yaml#{name}"),
-        name: name.to_owned(),
         path: format!("tasks/{name}.yaml"),
         hash: "0".to_owned(),
-        runs,
         pass,
-        difficulty: None,
-        labels: BTreeMap::new(),
-        parallel: false,
-        verify_steps: None,
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
+        ..PlannedCase::new(format!("tasks/{name}.yaml#{name}"), name.to_owned(), runs)
     }
 }
 
@@ -56,26 +46,10 @@ impl Run {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("run");
         let mut writer = RunWriter::create(&path, Redactor::default(), started()).expect("a run");
-        let agents = agents.iter().map(|name| PlannedAgent {
-            name: (*name).to_owned(),
-            model: None,
-        });
-        let plan = RunPlanned {
-            suite: "/suite.yaml".to_owned(),
-            mcp_config: None,
-            cases,
-            agents: agents.collect(),
-            judge: None,
-            shared_servers: false,
-            surroundings: None,
-            server_settings: BTreeMap::new(),
-            agent_settings: BTreeMap::new(),
-            kind: crate::event::RunKind::Suite,
-            not_run: Vec::new(),
-            asked: crate::event::PlannedOptions::default(),
-            config: None,
-            warnings: Vec::new(),
-        };
+        let agents = agents
+            .iter()
+            .map(|name| PlannedAgent::new((*name).to_owned()));
+        let plan = RunPlanned::new("/suite.yaml".to_owned(), cases, agents.collect());
         writer
             .append(1, EventKind::RunPlanned(plan))
             .expect("a plan");

@@ -215,7 +215,7 @@ fn closing_the_response_cancels_in_the_stateless_era() {
             .filter(|line| line["dir"] == "out")
             .count()
     };
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let end = std::time::Instant::now() + std::time::Duration::from_mins(2);
     while answered() == 0 {
         assert!(std::time::Instant::now() < end);
         std::thread::sleep(std::time::Duration::from_millis(5));

@@ -11,7 +11,7 @@ use crate::wire::{start, start_mode};
 
 /// Waits until something holds, for not too long.
 fn eventually(mut holds: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_mins(2);
     while Instant::now() < end {
         if holds() {
             return true;

@@ -46,6 +46,7 @@ mod shown_again;
 mod stops;
 mod suites;
 mod summaries;
+mod trial_folders;
 mod turns;
 mod vacuity;
 mod watch;

@@ -104,7 +104,7 @@ fn a_second_interrupt_does_not_wait_for_the_cleanup() {
     let seen = running.finish();
     assert_eq!(seen.code, Some(130), "{}", seen.stderr);
     assert_eq!(ends(&seen)[0].0, Outcome::Cancelled);
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_mins(1));
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl WatchSession {
     /// Interrupts it, and returns the exit code, stdout and stderr.
     fn interrupt(mut self) -> (Option<i32>, String, String) {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_mins(2);
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
@@ -136,7 +136,7 @@ fn an_interrupted_run_ends_the_watching_too() {
         &json!({"setup": [{"script": {"inline": "touch started; sleep 60"}}],
                 "cleanup": [{"script": {"inline": "touch cleaned"}}]}),
     );
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while !suite.path("tasks/started").exists() {
         assert!(Instant::now() < deadline, "the setup does not start");
         std::thread::sleep(Duration::from_millis(20));

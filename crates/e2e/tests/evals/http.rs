@@ -89,7 +89,7 @@ fn post(port: u16, headers: &[(&str, &str)], message: &Value) -> String {
 
 /// Connects as soon as somebody listens.
 pub fn connect(port: u16) -> TcpStream {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_mins(2);
     loop {
         match TcpStream::connect(("127.0.0.1", port)) {
             Ok(stream) => return stream,

@@ -14,7 +14,7 @@ use super::packages::{finish, program};
 use super::ways::{Door, ListeningServer, ProxyRoute, object};
 
 /// How long an agent may take; it takes two seconds.
-const BOUND: Duration = Duration::from_mins(1);
+const BOUND: Duration = Duration::from_mins(5);
 const PROMPT: &str = "Have the server say hello.";
 
 /// An agent that is run once.

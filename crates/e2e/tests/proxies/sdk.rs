@@ -16,7 +16,7 @@ use super::packages::{cached, finish, folder, program};
 use super::ways::{Door, ListeningServer, ProxyRoute, RecordedMessages};
 
 /// How long a session may take.
-const BOUND: Duration = Duration::from_mins(1);
+const BOUND: Duration = Duration::from_mins(5);
 
 const PROXIES: [ProxyRoute; 5] = [
     ProxyRoute::Relay,

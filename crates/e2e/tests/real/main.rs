@@ -10,6 +10,7 @@ mod arguments;
 mod canary;
 mod conversations;
 mod disk;
+mod folders;
 mod init;
 mod junit;
 mod offers;

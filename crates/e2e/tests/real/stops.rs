@@ -43,7 +43,7 @@ fn stop(running: RunningSession, signals: &[Signal]) {
     assert_eq!(seen.outcome(), Some(Outcome::Cancelled));
     assert!(view(&seen.record).contains("run ended with exit code 130"));
     let taken = started.elapsed();
-    assert!(taken < Duration::from_secs(15), "it took {taken:?}");
+    assert!(taken < Duration::from_mins(1), "it took {taken:?}");
 }
 
 #[test]

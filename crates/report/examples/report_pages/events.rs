@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use proctor_core::event::{
     Actor, Body, CheckEvaluated, CheckId, ConnectionId, ConnectionOpened, EventKind, ModelAsked,
-    ModelReplied, Phase, PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, Purpose,
-    RECORD_VERSION, RunKind, RunPlanned, RunStarted, ServerSeen, SourceContext, StepEnded,
-    WireKind,
+    ModelReplied, Phase, PlannedAgent, PlannedCase, Purpose, RECORD_VERSION, RunPlanned,
+    RunStarted, ServerSeen, SourceContext, StepEnded, WireKind,
 };
 use proctor_core::model::{StopReason, Usage};
 use proctor_core::verdict::Verdict;
@@ -37,20 +36,14 @@ pub(crate) fn run_started(name: &str) -> RunStarted {
 
 pub(crate) fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
     PlannedCase {
-        id: format!("tasks/{name}.yaml"),
-        name: name.to_owned(),
         path: format!("tasks/{name}.yaml"),
         hash: "1dc1a9".repeat(8),
-        runs,
         pass,
         difficulty: Some("medium".to_owned()),
         labels: BTreeMap::from([("area".to_owned(), "pods".to_owned())]),
         parallel: true,
         verify_steps: Some(1),
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
+        ..PlannedCase::new(format!("tasks/{name}.yaml"), name.to_owned(), runs)
     }
 }
 
@@ -60,20 +53,12 @@ pub(crate) fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> EventKind {
         model: Some("openai:gpt-5".to_owned()),
     };
     EventKind::RunPlanned(RunPlanned {
-        suite: "/suites/kubernetes/eval.yaml".to_owned(),
-        mcp_config: None,
-        cases,
-        agents: agents.iter().map(agent).collect(),
         judge: Some("openai:gpt-5".to_owned()),
-        shared_servers: false,
-        surroundings: None,
-        server_settings: BTreeMap::new(),
-        agent_settings: BTreeMap::new(),
-        kind: RunKind::Suite,
-        not_run: Vec::new(),
-        asked: PlannedOptions::default(),
-        config: None,
-        warnings: Vec::new(),
+        ..RunPlanned::new(
+            "/suites/kubernetes/eval.yaml".to_owned(),
+            cases,
+            agents.iter().map(agent).collect(),
+        )
     })
 }
 

@@ -14,10 +14,7 @@ pub(super) fn write_tools(
     run: &str,
     out: &mut dyn Write,
 ) -> Result<(), ReportError> {
-    let mut cells = Cells::default();
-    for column in [
-        "run",
-        "agent",
+    let columns = [
         "server",
         "tool",
         "hits",
@@ -25,27 +22,18 @@ pub(super) fn write_tools(
         "misses",
         "precision",
         "recall",
-    ] {
-        cells.text(column);
-    }
-    cells.end(out)?;
-    for report in SelectionReport::of(summary) {
-        for score in &report.tools {
-            cells.text(run);
-            cells.text(&report.agent);
-            let (server, tool) = columns(&score.choice);
-            cells.text(server);
-            cells.text(tool);
-            for count in [score.hits, score.false_hits, score.misses] {
-                cells.text(&count.to_string());
-            }
-            for share in [score.precision(), score.recall()] {
-                cells.text(&share.map_or(String::new(), |share| share.to_string()));
-            }
-            cells.end(out)?;
-        }
-    }
-    Ok(())
+    ];
+    write_table(summary, run, &columns, out, |report| {
+        let rows = report.tools.iter().map(|score| {
+            let counts = [score.hits, score.false_hits, score.misses];
+            let shares = [score.precision(), score.recall()];
+            let mut row = server_and_tool(&score.choice).to_vec();
+            row.extend(counts.map(|count| count.to_string()));
+            row.extend(shares.map(|share| share.map_or(String::new(), |share| share.to_string())));
+            row
+        });
+        rows.collect()
+    })
 }
 
 /// Writes the confusion matrix: one row per pair of an expected and a chosen tool.
@@ -54,39 +42,55 @@ pub(super) fn write_confusion(
     run: &str,
     out: &mut dyn Write,
 ) -> Result<(), ReportError> {
-    let mut cells = Cells::default();
-    for column in [
-        "run",
-        "agent",
+    let columns = [
         "expected_server",
         "expected",
         "chosen_server",
         "chosen",
         "count",
-    ] {
+    ];
+    write_table(summary, run, &columns, out, |report| {
+        let rows = report.confusion.iter().map(|((expected, chosen), count)| {
+            let mut row = server_and_tool(expected).to_vec();
+            row.extend(server_and_tool(chosen));
+            row.push(count.to_string());
+            row
+        });
+        rows.collect()
+    })
+}
+
+/// Writes the rows of each agent behind the columns that name the run and the agent.
+fn write_table(
+    summary: &Summary,
+    run: &str,
+    columns: &[&str],
+    out: &mut dyn Write,
+    rows: impl Fn(&SelectionReport) -> Vec<Vec<String>>,
+) -> Result<(), ReportError> {
+    let mut cells = Cells::default();
+    for column in ["run", "agent"].iter().chain(columns) {
         cells.text(column);
     }
     cells.end(out)?;
     for report in SelectionReport::of(summary) {
-        for ((expected, chosen), count) in &report.confusion {
+        for row in rows(&report) {
             cells.text(run);
             cells.text(&report.agent);
-            for choice in [expected, chosen] {
-                let (server, tool) = columns(choice);
-                cells.text(server);
-                cells.text(tool);
+            for cell in &row {
+                cells.text(cell);
             }
-            cells.text(&count.to_string());
             cells.end(out)?;
         }
     }
     Ok(())
 }
 
-fn columns(choice: &Choice) -> (&str, &str) {
-    match choice {
-        Choice::Tool(name) => (&name.server, &name.tool),
+fn server_and_tool(choice: &Choice) -> [String; 2] {
+    let (server, tool) = match choice {
+        Choice::Tool(name) => (name.server.as_str(), name.tool.as_str()),
         Choice::Invented => ("", "(invented name)"),
         Choice::NoCall => ("", "(no call)"),
-    }
+    };
+    [server, tool].map(str::to_owned)
 }

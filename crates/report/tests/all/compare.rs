@@ -1,228 +1,15 @@
 //! Comparisons of two recorded runs: each sentence of each answer, with its numbers.
 
+mod runs;
 mod sentences;
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use proctor_core::compare::{Comparison, RunFacts};
-use proctor_core::event::{
-    Body, CheckEvaluated, EventKind, ModelAsked, ModelReplied, Outcome, PlannedAgent, PlannedCase,
-    PlannedKnownFailure, PlannedLimits, PlannedOptions, Purpose, RECORD_VERSION, RunEnded, RunKind,
-    RunPlanned, RunStarted, ServerSeen, TrialEnded, TrialStarted,
-};
-use proctor_core::model::{StopReason, Usage};
-use proctor_core::record::{RunReader, RunWriter};
-use proctor_core::redact::Redactor;
-use proctor_core::verdict::Verdict;
+use proctor_core::record::RunReader;
 use proctor_report::compare::{CompareReport, json, markdown, text};
 use proctor_report::sheet::SheetStyle;
 
+use self::runs::{Plan, numbered, plan, write};
 use crate::sample::HOSTILE;
-
-/// A run to write.
-#[derive(Clone)]
-struct Plan {
-    /// Name, content hash, and for each agent one letter per trial: `p`ass, `f`ail, `t`imeout, `e`rror,
-    /// `-` not run.
-    cases: Vec<(String, String, Vec<&'static str>)>,
-    agents: Vec<&'static str>,
-    tools: &'static str,
-    reason: String,
-    tokens: u64,
-    /// The cases that are listed as known failures.
-    known_failures: Vec<&'static str>,
-}
-
-fn plan(cases: &[(&str, &'static str)]) -> Plan {
-    let case = |(name, trials): &(&str, &'static str)| {
-        ((*name).to_owned(), "1dc1".to_owned(), vec![*trials])
-    };
-    Plan {
-        cases: cases.iter().map(case).collect(),
-        agents: vec!["codex"],
-        tools: r#"{"tools":[{"name":"get_pods","description":"Lists pods","inputSchema":{"type":"object"}}]}"#,
-        reason: "no call of `create_pod` with namespace \"prod\"".to_owned(),
-        tokens: 1_000,
-        known_failures: Vec::new(),
-    }
-}
-
-/// Cases `case-00`, `case-01`, … with these trials.
-fn numbered(parts: &[(usize, &'static str)]) -> Plan {
-    let mut all = plan(&[]);
-    for (count, trials) in parts {
-        for _ in 0..*count {
-            let name = format!("case-{:02}", all.cases.len());
-            all.cases.push((name, "1dc1".to_owned(), vec![*trials]));
-        }
-    }
-    all
-}
-
-fn write(folder: &Path, plan: &Plan) {
-    let started = RunStarted {
-        record: RECORD_VERSION,
-        proctor: "0.1.0".to_owned(),
-        started: "2026-11-15T05:00:00Z".to_owned(),
-        name: "kubernetes".to_owned(),
-        command: vec!["proctor".to_owned()],
-        context: None,
-    };
-    let mut run =
-        RunWriter::create(folder, Redactor::default(), started).expect("the sample can be written");
-    let cases = plan.cases.iter().map(|(name, hash, trials)| PlannedCase {
-        id: format!("tasks/{name}.yaml#{name}"),
-        name: name.clone(),
-        path: String::new(),
-        hash: hash.clone(),
-        runs: u32::try_from(trials[0].len()).expect("the sample can be written"),
-        pass: None,
-        difficulty: None,
-        labels: BTreeMap::new(),
-        parallel: false,
-        verify_steps: None,
-        limits: PlannedLimits::default(),
-        eval: None,
-        parts: None,
-        places: Vec::new(),
-    });
-    let agents = plan.agents.iter().map(|name| PlannedAgent {
-        name: (*name).to_owned(),
-        model: None,
-    });
-    let planned = RunPlanned {
-        suite: "/suites/kubernetes.yaml".to_owned(),
-        mcp_config: None,
-        cases: cases.collect(),
-        agents: agents.collect(),
-        judge: None,
-        shared_servers: false,
-        surroundings: None,
-        server_settings: BTreeMap::new(),
-        agent_settings: BTreeMap::new(),
-        kind: RunKind::Suite,
-        not_run: Vec::new(),
-        asked: PlannedOptions {
-            known_failures: plan.known_failures.iter().map(|case| known(case)).collect(),
-            ..PlannedOptions::default()
-        },
-        config: None,
-        warnings: Vec::new(),
-    };
-    run.append(1, EventKind::RunPlanned(planned))
-        .expect("the sample can be written");
-    let seen = ServerSeen {
-        server: "k8s".to_owned(),
-        name: None,
-        version: None,
-        protocol: "2025-11-25".to_owned(),
-        tools: 1,
-        resources: 0,
-        prompts: 0,
-        tools_digest: None,
-        tool_list: None,
-        surface: Some(Body::Text(plan.tools.to_owned())),
-    };
-    run.append(2, EventKind::ServerSeen(seen))
-        .expect("the sample can be written");
-    for (number, (name, _, by_agent)) in plan.cases.iter().enumerate() {
-        for (agent, trials) in plan.agents.iter().zip(by_agent) {
-            for (repeat, letter) in (1..).zip(trials.chars()) {
-                let at = u64::try_from(number).expect("the sample can be written");
-                trial(&run, plan, name, agent, repeat, letter, at);
-            }
-        }
-    }
-    run.end(9_000_000, RunEnded::default())
-        .expect("the sample can be written");
-}
-
-fn known(case: &str) -> PlannedKnownFailure {
-    PlannedKnownFailure {
-        case: case.to_owned(),
-        reason: "issue 12".to_owned(),
-        ..PlannedKnownFailure::default()
-    }
-}
-
-fn trial(
-    run: &RunWriter,
-    plan: &Plan,
-    case: &str,
-    agent: &str,
-    repeat: u32,
-    letter: char,
-    number: u64,
-) {
-    let outcome = match letter {
-        'p' => Outcome::Passed,
-        'f' => Outcome::Failed,
-        't' => Outcome::TimedOut,
-        'e' => Outcome::Errored,
-        '-' => return,
-        other => panic!("{other}"),
-    };
-    let started = TrialStarted {
-        case: format!("tasks/{case}.yaml#{case}"),
-        agent: Some(agent.to_owned()),
-        repeat,
-        attempt: 1,
-    };
-    let name = format!("{number}:{agent}:{repeat}");
-    let mut trial = run
-        .trial(1_000_000, &name, started)
-        .expect("the sample can be written");
-    let asked = ModelAsked {
-        ask: 1,
-        purpose: Purpose::Agent,
-        model: "scripted:a".to_owned(),
-        known: 0,
-        request: Body::Text("{}".to_owned()),
-        digest: "0".to_owned(),
-    };
-    trial
-        .append(1_000_001, EventKind::ModelAsked(asked))
-        .expect("the sample can be written");
-    let replied = ModelReplied {
-        ask: 1,
-        turn: Body::Text("{}".to_owned()),
-        raw: None,
-        stop: StopReason::Done,
-        usage: Usage {
-            input: Some(plan.tokens),
-            output: Some(10),
-            ..Usage::default()
-        },
-        cost_usd: Some(0.01),
-    };
-    trial
-        .append(1_000_002, EventKind::ModelReplied(replied))
-        .expect("the sample can be written");
-    if outcome == Outcome::Failed {
-        let graded = CheckEvaluated {
-            check: "toolsUsed".to_owned(),
-            id: None,
-            verdict: Verdict::Fail {
-                reason: plan.reason.clone(),
-            },
-            details: Vec::new(),
-            evidence: Vec::new(),
-            notes: Vec::new(),
-        };
-        trial
-            .append(1_000_003, EventKind::Graded(graded))
-            .expect("the sample can be written");
-    }
-    let ended = TrialEnded {
-        outcome,
-        reason: (outcome != Outcome::Passed).then(|| "did not pass".to_owned()),
-        blame: None,
-    };
-    trial
-        .end(1_000_000 + plan.tokens * 1_000, ended)
-        .expect("the sample can be written");
-}
 
 /// The comparison as text at 100 columns, Markdown and JSON.
 fn compared(base: &Plan, new: &Plan) -> (u8, String, String, serde_json::Value) {
@@ -329,6 +116,14 @@ fn one_case_of_five_that_collapses() {
         ("read-logs", "ppppff"),
     ]);
     insta::assert_snapshot!(check(&base, &new, 1));
+}
+
+/// The name takes a third of the narrowest terminal, and the columns need the rest.
+#[test]
+fn a_row_of_a_regression_fits_a_narrow_terminal() {
+    let base = plan(&[("routing[joke]", "pppppp"), ("list-pods", "pppppp")]);
+    let new = plan(&[("routing[joke]", "ffffff"), ("list-pods", "pppppp")]);
+    assert!(check(&base, &new, 1).contains("p = "));
 }
 
 #[test]

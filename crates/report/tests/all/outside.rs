@@ -1,12 +1,10 @@
 //! A run whose every text comes from outside: names, reasons, versions, outputs. The caller chooses them.
 
-use std::collections::BTreeMap;
-
 use proctor_core::event::{
     Actor, Blame, CheckEvaluated, ConnectionId, ConnectionOpened, EventKind, Finding, FindingKind,
-    NotRunOutcome, Outcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
-    RECORD_VERSION, RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, SkippedEval,
-    SourceContext, TrialEnded, TrialStarted, WireKind,
+    NotRunOutcome, Outcome, PlannedAgent, PlannedCase, PlannedEval, RECORD_VERSION, RunEnded,
+    RunPlanned, RunStarted, ServerSeen, SkippedEval, SourceContext, TrialEnded, TrialStarted,
+    WireKind,
 };
 use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::Redactor;
@@ -129,50 +127,38 @@ fn started(text: &dyn Fn(usize) -> String) -> RunStarted {
 
 fn planned(text: &dyn Fn(usize) -> String) -> RunPlanned {
     let case = |number: usize| PlannedCase {
-        id: format!("case {number}"),
-        name: text(20 + number),
         path: text(30),
         hash: "c0ffee".to_owned(),
-        runs: 2,
         pass: (number == 5).then_some((1, 2)),
         difficulty: Some(text(31)),
         labels: [(text(32), text(33))].into(),
         parallel: true,
         verify_steps: Some(0),
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
         eval: (number == 0).then(|| PlannedEval {
             server: text(34),
             id: text(35),
             level: "scenario".to_owned(),
             judged: true,
         }),
+        ..PlannedCase::new(format!("case {number}"), text(20 + number), 2)
     };
     let agent = |number: usize| PlannedAgent {
         name: format!("{} {number}", text(number)),
         model: Some(format!("{}:model", text(36))),
     };
     RunPlanned {
-        suite: text(37),
-        mcp_config: None,
-        cases: (0..ENDS.len()).map(case).collect(),
-        agents: (0..2).map(agent).collect(),
         judge: Some(text(38)),
-        shared_servers: false,
-        surroundings: None,
-        server_settings: BTreeMap::new(),
-        agent_settings: BTreeMap::new(),
-        kind: RunKind::Suite,
         not_run: vec![SkippedEval {
             eval_id: Some(text(39)),
             server: text(40),
             outcome: NotRunOutcome::Invalid,
             reason: text(41),
         }],
-        asked: PlannedOptions::default(),
-        config: None,
-        warnings: Vec::new(),
+        ..RunPlanned::new(
+            text(37),
+            (0..ENDS.len()).map(case).collect(),
+            (0..2).map(agent).collect(),
+        )
     }
 }
 

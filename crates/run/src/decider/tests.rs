@@ -1,8 +1,6 @@
-use std::collections::BTreeMap;
-
 use proctor_core::event::{
-    EventKind, PlannedAgent, PlannedCase, PlannedGates, PlannedLimits, PlannedOptions,
-    RECORD_VERSION, RunKind, RunPlanned, RunStarted,
+    EventKind, PlannedAgent, PlannedCase, PlannedGates, PlannedOptions, RECORD_VERSION, RunPlanned,
+    RunStarted,
 };
 use proctor_core::record::RunWriter;
 use proctor_core::redact::Redactor;
@@ -18,43 +16,24 @@ type CaseShape = (Option<(u32, u32)>, usize);
 
 fn plan(cases: &[CaseShape], gates: Option<PlannedGates>) -> RunPlanned {
     let case = |(number, (pass, runs)): (usize, &CaseShape)| PlannedCase {
-        id: number.to_string(),
-        name: number.to_string(),
-        path: String::new(),
-        hash: String::new(),
-        runs: u32::try_from(*runs).unwrap(),
         pass: *pass,
-        difficulty: None,
-        labels: BTreeMap::new(),
-        parallel: false,
-        verify_steps: None,
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
+        ..PlannedCase::new(
+            number.to_string(),
+            number.to_string(),
+            u32::try_from(*runs).unwrap(),
+        )
     };
     RunPlanned {
-        suite: String::new(),
-        mcp_config: None,
-        cases: cases.iter().enumerate().map(case).collect(),
-        agents: vec![PlannedAgent {
-            name: "agent".to_owned(),
-            model: None,
-        }],
-        judge: None,
-        shared_servers: false,
-        surroundings: None,
-        server_settings: BTreeMap::new(),
-        agent_settings: BTreeMap::new(),
-        kind: RunKind::Suite,
-        not_run: Vec::new(),
         asked: PlannedOptions {
             gates: gates.map(Box::new),
             stop_when_decided: true,
             ..PlannedOptions::default()
         },
-        config: None,
-        warnings: Vec::new(),
+        ..RunPlanned::new(
+            String::new(),
+            cases.iter().enumerate().map(case).collect(),
+            vec![PlannedAgent::new("agent".to_owned())],
+        )
     }
 }
 

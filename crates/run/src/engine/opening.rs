@@ -88,6 +88,7 @@ pub(super) fn context(
         cache: cache_folder(&env),
         timeouts: Timeouts::default(),
         redactor,
+        keep: options.keep,
         strict: asked.strict,
         eras: std::collections::BTreeMap::new(),
         tools: std::collections::BTreeMap::new(),

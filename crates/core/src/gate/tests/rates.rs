@@ -1,12 +1,10 @@
 //! Each gate on rates: met, missed, inconclusive, and never met by accident.
 
-use std::collections::BTreeMap;
-
 use crate::compare;
 use crate::event::{
     CheckEvaluated, CheckId, EventKind, Outcome, PassHatGate, PlannedAgent, PlannedCase,
-    PlannedGates, PlannedLimits, PlannedOptions, RECORD_VERSION, RunEnded, RunKind, RunPlanned,
-    RunStarted, RunTally, TrialEnded, TrialStarted,
+    PlannedGates, PlannedOptions, RECORD_VERSION, RunEnded, RunPlanned, RunStarted, RunTally,
+    TrialEnded, TrialStarted,
 };
 use crate::gate::{Gate, check_rates, conditions};
 use crate::index::end_trial;
@@ -50,39 +48,22 @@ pub(super) fn written_with(
         .iter()
         .enumerate()
         .map(|(number, (pass, trials))| PlannedCase {
-            id: format!("case-{number}"),
-            name: format!("case-{number}"),
-            path: String::new(),
             hash: "1".to_owned(),
-            runs: u32::try_from(trials.len()).unwrap(),
             pass: *pass,
-            difficulty: None,
-            labels: BTreeMap::new(),
-            parallel: false,
             verify_steps: Some(1),
-            limits: PlannedLimits::default(),
-            eval: None,
-            parts: None,
-            places: Vec::new(),
+            ..PlannedCase::new(
+                format!("case-{number}"),
+                format!("case-{number}"),
+                u32::try_from(trials.len()).unwrap(),
+            )
         });
     let plan = RunPlanned {
-        suite: "/suite.yaml".to_owned(),
-        mcp_config: None,
-        cases: planned.collect(),
-        agents: vec![PlannedAgent {
-            name: "loop".to_owned(),
-            model: None,
-        }],
-        judge: None,
-        shared_servers: false,
-        surroundings: None,
-        server_settings: BTreeMap::new(),
-        agent_settings: BTreeMap::new(),
-        kind: RunKind::Suite,
-        not_run: Vec::new(),
         asked,
-        config: None,
-        warnings: Vec::new(),
+        ..RunPlanned::new(
+            "/suite.yaml".to_owned(),
+            planned.collect(),
+            vec![PlannedAgent::new("loop".to_owned())],
+        )
     };
     run.append(1, EventKind::RunPlanned(plan)).unwrap();
     for (number, (_, trials)) in cases.iter().enumerate() {

@@ -1,13 +1,11 @@
 //! Generated runs: the index agrees with the files.
 
-use std::collections::BTreeMap;
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::event::{
     Body, CheckEvaluated, Finding, FindingKind, ModelAsked, ModelFailed, ModelReplied, Phase,
-    PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, Purpose, RunKind, RunPlanned,
+    PlannedAgent, PlannedCase, Purpose, RunPlanned,
 };
 use crate::model::{StopReason, Usage};
 use crate::summary::Summary;
@@ -31,40 +29,18 @@ struct GeneratedRun {
 
 fn plan(cases: usize) -> EventKind {
     let case = |number: usize| PlannedCase {
-        id: format!("tasks/t{number}.yaml#t{number}"),
-        name: format!("t{number}"),
-        path: String::new(),
         hash: "0".to_owned(),
-        runs: 1,
-        pass: None,
-        difficulty: None,
-        labels: BTreeMap::new(),
-        parallel: false,
-        verify_steps: None,
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
+        ..PlannedCase::new(
+            format!("tasks/t{number}.yaml#t{number}"),
+            format!("t{number}"),
+            1,
+        )
     };
-    EventKind::RunPlanned(RunPlanned {
-        suite: "/suite.yaml".to_owned(),
-        mcp_config: None,
-        cases: (0..cases).map(case).collect(),
-        agents: vec![PlannedAgent {
-            name: "loop".to_owned(),
-            model: None,
-        }],
-        judge: None,
-        shared_servers: false,
-        surroundings: None,
-        server_settings: BTreeMap::new(),
-        agent_settings: BTreeMap::new(),
-        kind: RunKind::Suite,
-        not_run: Vec::new(),
-        asked: PlannedOptions::default(),
-        config: None,
-        warnings: Vec::new(),
-    })
+    EventKind::RunPlanned(RunPlanned::new(
+        "/suite.yaml".to_owned(),
+        (0..cases).map(case).collect(),
+        vec![PlannedAgent::new("loop".to_owned())],
+    ))
 }
 
 fn body(text: &str) -> Body {

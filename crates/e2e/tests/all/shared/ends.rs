@@ -137,7 +137,7 @@ async fn the_connection_ends_with_the_client_that_opened_it() {
             };
             assert_eq!(how, "Proctor closed the connection");
         }
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < Duration::from_mins(1));
         b.close().await;
         let records = stage.end();
         assert_eq!(records["b"].calls().len(), 2);

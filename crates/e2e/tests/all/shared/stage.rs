@@ -206,7 +206,7 @@ pub fn arguments(name: &str, value: impl Into<Value>) -> Map<String, Value> {
 
 /// Waits until something holds, but not for ever.
 pub async fn eventually(mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while !holds() {
         assert!(Instant::now() < deadline, "it never came to that");
         tokio::time::sleep(Duration::from_millis(5)).await;

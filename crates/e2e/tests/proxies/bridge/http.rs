@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long anything may take before it counts as hanging.
-const BOUND: Duration = Duration::from_secs(30);
+const BOUND: Duration = Duration::from_mins(5);
 /// What official clients accept.
 const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
 

@@ -32,7 +32,7 @@ impl EverythingServer {
             child,
             url: format!("http://127.0.0.1:{port}/{path}"),
         };
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_mins(2);
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             assert!(Instant::now() < deadline, "the server does not listen");
             std::thread::sleep(Duration::from_millis(20));

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use proctor_core::event::{
     Actor, Blame, Body, CheckEvaluated, ConnectionId, ConnectionOpened, Direction, EventKind,
-    ModelAsked, ModelReplied, Outcome, Phase, PlannedAgent, PlannedCase, PlannedLimits, Purpose,
-    RECORD_VERSION, RunPlanned, RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted,
-    WireKind,
+    ModelAsked, ModelReplied, Outcome, Phase, PlannedAgent, PlannedCase, Purpose, RECORD_VERSION,
+    RunPlanned, RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted, WireKind,
 };
 use proctor_core::model::{StopReason, Usage};
 use proctor_core::record::{RecordError, RunWriter, TrialWriter};
@@ -14,20 +13,14 @@ use proctor_core::verdict::Verdict;
 
 pub(super) fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
     PlannedCase {
-        id: id(name),
-        name: name.to_owned(),
         path: "tasks/sample.yaml".to_owned(),
         hash: "c0ffee".to_owned(),
-        runs,
         pass,
         difficulty: Some("easy".to_owned()),
         labels: [("area".to_owned(), "files".to_owned())].into(),
         parallel: true,
         verify_steps: Some(0),
-        parts: None,
-        places: Vec::new(),
-        limits: PlannedLimits::default(),
-        eval: None,
+        ..PlannedCase::new(id(name), name.to_owned(), runs)
     }
 }
 
@@ -48,26 +41,18 @@ pub(super) fn run_started() -> RunStarted {
 
 pub(super) fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> EventKind {
     EventKind::RunPlanned(RunPlanned {
-        suite: "/suites/sample.yaml".to_owned(),
-        mcp_config: None,
-        cases,
-        agents: agents
-            .iter()
-            .map(|name| PlannedAgent {
-                name: (*name).to_owned(),
-                model: Some("scripted:answers.yaml".to_owned()),
-            })
-            .collect(),
         judge: Some("openai:gpt".to_owned()),
-        shared_servers: false,
-        surroundings: None,
-        server_settings: BTreeMap::new(),
-        agent_settings: BTreeMap::new(),
-        kind: proctor_core::event::RunKind::Suite,
-        not_run: Vec::new(),
-        asked: proctor_core::event::PlannedOptions::default(),
-        config: None,
-        warnings: Vec::new(),
+        ..RunPlanned::new(
+            "/suites/sample.yaml".to_owned(),
+            cases,
+            agents
+                .iter()
+                .map(|name| PlannedAgent {
+                    name: (*name).to_owned(),
+                    model: Some("scripted:answers.yaml".to_owned()),
+                })
+                .collect(),
+        )
     })
 }
 
