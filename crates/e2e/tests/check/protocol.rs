@@ -80,7 +80,7 @@ fn a_server_that_refuses_the_pinned_version_is_named_with_what_it_offers() {
         let suite = suite(args, &json!(pin));
         let output = suite.proctor(&["check", "eval.yaml"]);
         let stderr = String::from_utf8_lossy(&output.stderr).replace("\n  ", " ");
-        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert_eq!(output.status.code(), Some(3), "{stderr}");
         assert!(
             stderr.contains("the server `fixture` failed to start"),
             "{stderr}"
