@@ -26,6 +26,7 @@ use proctor_core::duration;
 use proctor_core::pattern::Pattern;
 use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
+use proctor_core::suite::protocol::ProtocolPin;
 use proctor_wire::client::Timeouts;
 
 pub(crate) use self::agents::AgentsArgs;
@@ -296,6 +297,11 @@ pub(crate) struct ServerArgs {
     /// Pass this environment variable to the server, in addition to PATH, HOME and the like
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
+
+    /// Protocol version or era to use, such as `2025-06-18`, `handshake` or `stateless`; default:
+    /// the newest that the server supports
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) protocol: Option<ProtocolPin>,
 
     #[command(flatten)]
     pub(crate) timeouts: TimeoutArgs,

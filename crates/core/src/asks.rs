@@ -28,6 +28,8 @@ pub struct ModelRequestLog {
     agent: LatestRequest,
     side: LatestRequest,
     judge: LatestRequest,
+    sampling: LatestRequest,
+    user: LatestRequest,
 }
 
 /// How a replay compares a request with the recorded one.
@@ -63,6 +65,8 @@ impl ModelRequestLog {
             Purpose::Agent => &mut self.agent,
             Purpose::Side => &mut self.side,
             Purpose::Judge => &mut self.judge,
+            Purpose::Sampling => &mut self.sampling,
+            Purpose::User => &mut self.user,
         };
         let messages = request.messages.iter();
         let messages = messages.map(|message| self.fingerprints.message(message));

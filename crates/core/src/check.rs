@@ -17,9 +17,12 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod turn;
 mod unread;
 mod usage;
 mod wording;
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +70,12 @@ pub enum Check {
     Selection(Box<SelectionCheck>),
     /// No tool call of a selection trial reached a server.
     NotExecuted,
+    /// A check on the calls of one turn of a conversation.
+    OfTurn {
+        /// The number of the turn; the prompt is turn 1.
+        turn: u32,
+        check: Box<Check>,
+    },
 }
 
 /// How the calls must correspond to the list of [`Check::Calls`].
@@ -100,9 +109,18 @@ pub struct CheckResult {
 }
 
 impl Check {
-    /// The check's key in a suite file.
-    pub fn name(&self) -> &'static str {
+    /// The check's key in a suite file, with its turn if it is about one.
+    pub fn name(&self) -> Cow<'static, str> {
         match self {
+            Self::OfTurn { turn, check } => format!("turn {turn}: {}", check.name()).into(),
+            other => other.key().into(),
+        }
+    }
+
+    /// The check's key in a suite file.
+    fn key(&self) -> &'static str {
+        match self {
+            Self::OfTurn { check, .. } => check.key(),
             Self::ToolsUsed(_) => "toolsUsed",
             Self::RequireAny(_) => "requireAny",
             Self::ToolsNotUsed(_) => "toolsNotUsed",
@@ -141,6 +159,7 @@ impl Check {
             | Self::PromptsNotUsed(entries) => each(entries),
             Self::CallOrder(entries) => each(entries),
             Self::NoDuplicateCalls | Self::NotExecuted => Vec::new(),
+            Self::OfTurn { check, .. } => check.details(),
             Self::Selection(check) => check.details(),
             Self::SkillsLoaded(entries) | Self::SkillsNotLoaded(entries) => each(entries),
         }
@@ -178,6 +197,7 @@ impl Check {
                 exact(OrderKind::Prompt, entries.iter())
             }
             Self::CallOrder(entries) => entries.clone(),
+            Self::OfTurn { check, .. } => check.exact_names(),
             Self::MinToolCalls(_)
             | Self::MaxToolCalls(_)
             | Self::NoDuplicateCalls
@@ -218,6 +238,10 @@ impl Check {
 
     /// Whether the check holds for a transcript.
     pub fn evaluate(&self, transcript: &Transcript) -> CheckResult {
+        // The check of a turn considers the unread messages of that turn only.
+        if let Self::OfTurn { turn, check } = self {
+            return turn::evaluate(*turn, check, transcript);
+        }
         let result = self.evaluate_seen(transcript);
         let open = match result.verdict {
             Verdict::Pass => self.suffers_from_calls(),
@@ -240,6 +264,7 @@ impl Check {
             entries.any(|entry| unread::may_match(message, kind, entry))
         };
         match self {
+            Self::OfTurn { check, .. } => check.may_concern(message),
             Self::ToolsUsed(entries)
             | Self::RequireAny(entries)
             | Self::ToolsNotUsed(entries)
@@ -273,6 +298,7 @@ impl Check {
     /// Whether one more call could turn a failure into a pass.
     fn gains_from_calls(&self) -> bool {
         match self {
+            Self::OfTurn { check, .. } => check.gains_from_calls(),
             Self::ToolsUsed(_)
             | Self::RequireAny(_)
             | Self::MinToolCalls(_)
@@ -295,6 +321,7 @@ impl Check {
     /// Whether one more call could turn a pass into a failure.
     fn suffers_from_calls(&self) -> bool {
         match self {
+            Self::OfTurn { check, .. } => check.suffers_from_calls(),
             Self::ToolsNotUsed(_)
             | Self::MaxToolCalls(_)
             | Self::ResourcesNotRead(_)
@@ -322,6 +349,7 @@ impl Check {
 
     fn evaluate_seen(&self, transcript: &Transcript) -> CheckResult {
         match self {
+            Self::OfTurn { turn, check } => turn::evaluate(*turn, check, transcript),
             Self::ToolsUsed(entries) => usage::all(&usage::tools(entries, transcript)),
             Self::RequireAny(entries) => usage::any(&usage::tools(entries, transcript)),
             Self::ToolsNotUsed(entries) => usage::none(&usage::tools(entries, transcript)),

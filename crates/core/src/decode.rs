@@ -83,6 +83,11 @@ impl<'a> Context<'a> {
         self.problems.borrow_mut().push(problem);
     }
 
+    /// Adds the problems of another text.
+    pub fn append(&self, found: Problems) {
+        self.problems.borrow_mut().append(found);
+    }
+
     /// Reports a value of the wrong type.
     pub fn wrong_type(&self, node: &Node, expected: &str) {
         let message = format!("expected {expected}, found {}", node.describe());

@@ -89,9 +89,12 @@ pub enum EventKind {
     ServerSeen(ServerSeen),
     /// What changed about a server since its surface lock was written. In `run.jsonl`.
     SurfaceCompared(SurfaceCompared),
-    /// The agent got its task.
+    /// The agent got its task, or a further message of the user.
     Prompted {
         text: Body,
+        /// The turn that a further message belongs to. The prompt itself, which is turn 1, has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<u32>,
     },
     /// The tools of the following model requests, as a JSON array.
     ToolsOffered {
@@ -155,7 +158,7 @@ impl EventKind {
     pub(crate) fn bodies(&mut self) -> Vec<&mut Body> {
         match self {
             Self::Frame(frame) => vec![&mut frame.body],
-            Self::Prompted { text } | Self::AgentAnswered { text } => vec![text],
+            Self::Prompted { text, .. } | Self::AgentAnswered { text } => vec![text],
             Self::ToolsOffered { tools } => vec![tools],
             Self::ModelAsked(asked) => vec![&mut asked.request],
             Self::ModelReplied(replied) => {

@@ -15,6 +15,7 @@ mod findings;
 mod pairing;
 mod refusal;
 mod selection;
+mod server_requests;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -30,7 +31,7 @@ use crate::event::{
     Frame, TrialEnded, TrialStarted, WireKind,
 };
 use crate::record::{Blobs, RecordError, RunReader, TornLine, TrialFile};
-use crate::transcript::{Call, Transcript, UnreadMessage};
+use crate::transcript::{Call, Transcript, UnreadMessage, UserMessage};
 
 use self::calls::CallFold;
 use self::conduct::{ConductFold, MadeCalls};
@@ -40,12 +41,16 @@ use crate::message::tolerant::LenientReading;
 use crate::message::{self, Id, Message, MessageKind, MessageParseError};
 
 pub use self::conduct::{Conduct, Excuse, NoAnswer, ServerEnd, UnansweredCall};
+pub use self::server_requests::ServerRequest;
+use self::server_requests::ServerRequestFold;
 pub use self::text::ClippedText;
 pub use self::timeline::{TimelineItem, TrialOutline};
 use self::turns::TurnFold;
 pub use self::turns::{ModelTurn, RequestedCall, TurnReply};
 use self::work::WorkFold;
-pub use self::work::{ExternalAgentWork, ModelActivity, PhaseSpan, StepDone, TrialWork};
+pub use self::work::{
+    ExternalAgentWork, FurtherMessage, ModelActivity, PhaseSpan, StepDone, TrialWork,
+};
 
 /// The result of folding a trial's events.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +74,8 @@ pub struct FoldedTrial {
     pub work: TrialWork,
     /// The turns of the agent's model, in order, if they were requested ([`FoldOptions::turns`]).
     pub turns: Vec<ModelTurn>,
+    /// The requests of servers to the client, in order.
+    pub server_requests: Vec<ServerRequest>,
     /// The last line of the record, if it is incomplete.
     pub torn: Option<TornLine>,
 }
@@ -151,6 +158,8 @@ pub struct Fold {
     conduct: ConductFold,
     work: WorkFold,
     turns: Option<TurnFold>,
+    messages: Vec<UserMessage>,
+    server_requests: ServerRequestFold,
     unread: Vec<UnreadMessage>,
 }
 
@@ -159,6 +168,7 @@ struct SettledItems {
     /// The calls before the first one without a response.
     calls: Vec<Call>,
     turns: Vec<ModelTurn>,
+    server_requests: Vec<ServerRequest>,
     /// The number of the first call that was left.
     open: Option<u64>,
 }
@@ -185,6 +195,8 @@ impl Fold {
             conduct: ConductFold::default(),
             work: WorkFold::new(options.text_bytes),
             turns: options.turns.then(|| TurnFold::new(options.text_bytes)),
+            messages: Vec::new(),
+            server_requests: ServerRequestFold::new(options.text_bytes),
             unread: Vec::new(),
         }
     }
@@ -213,6 +225,10 @@ impl Fold {
                 };
                 self.frame(place, frame, blobs)?;
             }
+            EventKind::Prompted { turn, .. } => self.messages.push(UserMessage {
+                seq: event.seq,
+                turn: turn.unwrap_or(1),
+            }),
             // `work` handles these events.
             EventKind::RunStarted(_)
             | EventKind::RunEnded(_)
@@ -222,7 +238,6 @@ impl Fold {
             | EventKind::RunPlanned(_)
             | EventKind::ServerSeen(_)
             | EventKind::SurfaceCompared(_)
-            | EventKind::Prompted { .. }
             | EventKind::ToolsOffered { .. }
             | EventKind::ModelAsked(_)
             | EventKind::ModelFailed(_)
@@ -248,6 +263,7 @@ impl Fold {
         SettledItems {
             calls: self.calls.take_settled(),
             turns: self.turns.as_mut().map(TurnFold::take).unwrap_or_default(),
+            server_requests: self.server_requests.take(),
             open: self.calls.first().map(|call| call.seq),
         }
     }
@@ -310,6 +326,7 @@ impl Fold {
                     .and_then(|agent| agent.skills.clone()),
                 unread: self.unread,
                 selection: selection::chosen(&work),
+                messages: self.messages,
             },
             made_at,
             in_error,
@@ -318,6 +335,7 @@ impl Fold {
             conduct,
             work,
             turns: self.turns.map(TurnFold::into_turns).unwrap_or_default(),
+            server_requests: self.server_requests.into_requests(),
             torn: None,
         }
     }
@@ -429,6 +447,7 @@ impl Fold {
         match message.kind() {
             MessageKind::Request { id, method } => {
                 let call = if self.counts(place.conn) {
+                    self.server_requests.called(place, message);
                     let opened = self.connections.get(&place.conn);
                     let server = opened.map_or("", |opened| opened.server.as_str());
                     self.calls.request(place, server, method, message.params)
@@ -446,7 +465,8 @@ impl Fold {
                 }
             }
             // A response to a request of the server is not part of the transcript.
-            MessageKind::Notification { .. } | MessageKind::Answer { .. } => {}
+            MessageKind::Answer { id } => self.server_requests.replied(place, &id, message),
+            MessageKind::Notification { .. } => {}
             MessageKind::Neither => self.findings.derived(
                 place,
                 FindingKind::ClientMessage,
@@ -458,7 +478,15 @@ impl Fold {
     fn received(&mut self, place: MessagePosition, message: &Message<'_>) {
         let id = match message.kind() {
             MessageKind::Answer { id } => id,
-            MessageKind::Request { .. } | MessageKind::Notification { .. } => return,
+            MessageKind::Request { id, method } => {
+                if self.counts(place.conn) {
+                    let server = self.server(place.conn).to_owned();
+                    let request = (id, method);
+                    self.server_requests.asked(place, &server, request, message);
+                }
+                return;
+            }
+            MessageKind::Notification { .. } => return,
             MessageKind::Neither => {
                 let detail = "a message without `method`, `result` or `error`";
                 self.findings.derived(place, FindingKind::Malformed, detail);
@@ -473,6 +501,8 @@ impl Fold {
         let (kind, detail) = match self.pairing.answered(place, &id, message.error.is_some()) {
             RequestMatch::Asked(asked) => {
                 if let Some(call) = asked.call {
+                    let server = self.server(place.conn).to_owned();
+                    self.server_requests.answered(place, &server, message);
                     let opened = self.connections.get(&place.conn);
                     let is_timed = opened.is_none_or(|opened| opened.actor != Actor::Imported);
                     self.calls.answer(place, call, message, is_timed);

@@ -169,11 +169,12 @@ impl<'a> Grading<'a> {
             Verdict::Unknown { .. } => Some(Blame::Infra),
             Verdict::Pass | Verdict::Fail { .. } => blame_for_failure(self.folded),
         };
-        self.tally.add(check.name(), &result.verdict, blame);
+        let name = check.name();
+        self.tally.add(&name, &result.verdict, blame);
         self.stage = Stage::Assertion(at + 1);
         Some(CheckEvaluated {
-            check: check.name().to_owned(),
-            id: Some(CheckId::Assertion(check.name().to_owned())),
+            check: name.clone().into_owned(),
+            id: Some(CheckId::Assertion(name.into_owned())),
             details: check.details(),
             verdict: result.verdict,
             evidence: result.evidence,

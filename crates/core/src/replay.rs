@@ -93,6 +93,8 @@ fn asker(purpose: Purpose) -> &'static str {
         Purpose::Agent => "model request of the agent",
         Purpose::Side => "side request",
         Purpose::Judge => "judge request",
+        Purpose::Sampling => "sampling request",
+        Purpose::User => "model request of the user",
     }
 }
 
@@ -199,11 +201,12 @@ impl RecordedRequest {
     }
 }
 
-/// Judge requests hold no tool results, so their order identifies them.
+/// Requests of others than the agent hold no tool results, so their order identifies them.
 fn place(purpose: Purpose, results: usize) -> (Purpose, usize) {
-    match purpose {
-        Purpose::Judge => (purpose, 0),
-        Purpose::Agent | Purpose::Side => (purpose, results),
+    if purpose.is_of_agent() {
+        (purpose, results)
+    } else {
+        (purpose, 0)
     }
 }
 
@@ -246,8 +249,8 @@ impl Tape {
     }
 
     fn missing(&self, purpose: Purpose, results: usize) -> ReplayGap {
-        let is_of_agent = |(known, _): &(Purpose, usize)| *known != Purpose::Judge;
-        if purpose != Purpose::Judge && !self.takes.keys().any(is_of_agent) {
+        let mut known = self.takes.keys();
+        if purpose.is_of_agent() && !known.any(|(known, _)| known.is_of_agent()) {
             return ReplayGap::Silence;
         }
         let places = self.takes.keys().filter(|(known, _)| *known == purpose);

@@ -13,7 +13,9 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use self::replies::ClientReplies;
 use self::template::Template;
+use self::turns::UserTurn;
 use crate::check::Check;
 use crate::contract::SurfaceContract;
 use crate::event::{CheckPlace, PlannedGates, PlannedKnownFailure, TaskSetConfig};
@@ -38,6 +40,9 @@ mod load;
 pub mod lock_file;
 pub mod mcp_file;
 mod package;
+pub mod protocol;
+pub mod replies;
+pub mod replies_file;
 mod resolve_assertions;
 mod resolve_run_steps;
 mod resolve_selection;
@@ -57,6 +62,8 @@ pub mod surface_file;
 pub mod task_file;
 pub mod template;
 pub mod trial_values;
+pub mod turns;
+pub mod turns_file;
 mod variables;
 mod workspace;
 
@@ -151,6 +158,10 @@ pub struct Case {
     pub workspace: Option<Arc<Workspace>>,
     /// The prompt. Its templates are filled in after the setup.
     pub prompt: Template,
+    /// What the user says after the agent's first answer.
+    pub turns: Vec<UserTurn>,
+    /// The replies to requests of servers, by server. They replace those of the MCP config.
+    pub replies: BTreeMap<String, ClientReplies>,
     /// The steps before the agent starts.
     pub setup: Vec<Step>,
     /// The steps after the agent ends. All must pass.
@@ -186,6 +197,16 @@ pub struct SelectionMessage {
     pub text: String,
 }
 
+impl Suite {
+    /// All replies that any trial may give to a server: what its client may declare.
+    pub fn declared_replies(&self, server: &Server) -> ClientReplies {
+        let own = self.cases.iter().map(|case| case.replies.get(&server.name));
+        own.fold(server.client.replies.clone(), |replies, own| {
+            replies.overridden_by(own)
+        })
+    }
+}
+
 impl Case {
     /// Whether the case has any check that could fail.
     pub fn has_checks(&self) -> bool {
@@ -205,6 +226,8 @@ impl Case {
             limits: Limits::default(),
             workspace: None,
             prompt: Template::literal(""),
+            turns: Vec::new(),
+            replies: BTreeMap::new(),
             setup: Vec::new(),
             verify: Vec::new(),
             cleanup: Vec::new(),

@@ -26,6 +26,18 @@ pub struct Transcript {
     /// The tools that the agent chose, in a selection trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<ToolSelection>,
+    /// The messages of the user, in order. Checks on one turn need them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<UserMessage>,
+}
+
+/// The place of a message of the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserMessage {
+    /// The sequence number of the event in the trial's record.
+    pub seq: u64,
+    /// The turn that it belongs to; the prompt is turn 1.
+    pub turn: u32,
 }
 
 /// The tools that an agent chose in its first turn, without calling them.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::fold::{FoldedTrial, ModelTurn, TurnReply};
+use crate::fold::{FoldedTrial, FurtherMessage, ModelTurn, TurnReply};
 use crate::model::Usage;
 use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
 
@@ -34,6 +34,7 @@ impl TranscriptFile {
             document: json!({
                 "version": VERSION,
                 "prompt": text(work.prompt.as_ref()),
+                "messages": work.messages.iter().map(message).collect::<Vec<_>>(),
                 "turns": folded.turns.iter().map(turn).collect::<Vec<_>>(),
                 "calls": calls.iter().map(call).collect::<Vec<_>>(),
                 "answer": text(work.answer.as_ref()),
@@ -45,6 +46,10 @@ impl TranscriptFile {
             }),
         }
     }
+}
+
+fn message(message: &FurtherMessage) -> Value {
+    json!({"seq": message.seq, "turn": message.turn, "text": message.text.to_string()})
 }
 
 fn turn(turn: &ModelTurn) -> Value {

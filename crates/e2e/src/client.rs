@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proctor_core::event::Actor;
 use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::auth::Credentials;
 use proctor_wire::client::{ConnectOptions, Era, Timeouts};
@@ -36,6 +36,7 @@ fn server(transport: Transport) -> Server {
         transport,
         allowed: AllowedTools::All,
         auth: None,
+        client: ClientSettings::default(),
         written: "fixture-server".to_owned(),
     }
 }

@@ -133,7 +133,9 @@ impl Meter {
     pub fn add(&self, purpose: Purpose, account: &SpendingTotal) {
         let mut spent = self.lock();
         match purpose {
-            Purpose::Agent | Purpose::Side => spent.agent.add(account),
+            Purpose::Agent | Purpose::Side | Purpose::Sampling | Purpose::User => {
+                spent.agent.add(account);
+            }
             Purpose::Judge => spent.judge.add(account),
         }
     }

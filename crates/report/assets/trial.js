@@ -138,11 +138,12 @@ function eventItem(run, i, details, item) {
   if (item.kind === "call") return callItem(item, place, took, details, run.link(i, item.seq));
   const when = h("a", { class: "when", href: run.link(i, item.seq) }, place);
   const titles = /** @type {Record<string, string>} */ ({ prompt: "Prompt", turn: item.isAnswer ? "Answer" : "Model", turnFailed: "Model failed",
-    turnUnreadable: "Model", claim: "Agent's own tool", answer: "Answer", unread: "Unreadable call" });
+    turnUnreadable: "Model", claim: "Agent's own tool", answer: "Answer", request: "Server request", unread: "Unreadable call" });
   const isBad = item.kind === "turnFailed" || item.kind === "unread" || item.status === "denied";
   /** @type {Child} */
   let text = null;
   if (item.kind === "claim") text = [h("code", {}, item.tool), ` ${item.status}`, item.detail && bodyText(item.detail)];
+  else if (item.kind === "request") text = [h("code", {}, `${item.server}: ${item.method}`), bodyText(item.text), item.reply && [" → ", bodyText(item.reply)]];
   else if (item.kind === "turnUnreadable") text = "the record does not hold this turn";
   else if (item.kind === "turnFailed") text = [h("span", { class: "hint" }, `attempt ${item.attempt}: `), reasonText(item.reason)];
   else if (item.text) text = typeof item.text === "string" && item.kind === "unread" ? item.text : bodyText(item.text);

@@ -18,7 +18,7 @@ use anstyle::{AnsiColor, Style};
 use proctor_core::duration;
 use proctor_core::event::{AgentClaimed, CheckPlace, Claim, Outcome, Phase};
 use proctor_core::fold::{
-    ClippedText, FoldOptions, ModelTurn, TimelineItem, TrialOutline, TurnReply,
+    ClippedText, FoldOptions, ModelTurn, ServerRequest, TimelineItem, TrialOutline, TurnReply,
 };
 use proctor_core::hint::listed;
 use proctor_core::transcript::Call;
@@ -195,6 +195,12 @@ impl<'a> Conversation<'a> {
         match item {
             TimelineItem::Turn(turn) => self.turn(turn),
             TimelineItem::Call(call) => self.call(call),
+            TimelineItem::ServerRequest(request) => server_request(&mut self.screen, request),
+            TimelineItem::Message(message) => {
+                let turn = format!("turn {}", message.turn);
+                self.screen.numbered(message.seq, "User", STRONG, &turn);
+                self.screen.block(2, &message.text.to_string(), None);
+            }
         }
         self.screen.blank();
     }
@@ -416,6 +422,16 @@ fn adds(outline: &TrialOutline, claim: &AgentClaimed) -> bool {
     match claim.status {
         Claim::Denied => true,
         Claim::Completed | Claim::Failed | Claim::Unknown => !outline.tools.iter().any(is_recorded),
+    }
+}
+
+fn server_request(screen: &mut Screen, request: &ServerRequest) {
+    let title = format!("{} asks", request.server);
+    screen.numbered(request.seq, &title, STRONG, &request.method);
+    screen.block(2, &request.text.to_string(), None);
+    match &request.reply {
+        Some(reply) => screen.block(2, &format!("→ {reply}"), None),
+        None => screen.line(2, "no reply", Some(BAD)),
     }
 }
 

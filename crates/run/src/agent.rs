@@ -23,6 +23,8 @@ pub struct Task<'a> {
     pub asker: &'a ModelClient,
     pub toolbox: &'a Toolbox,
     pub limits: LoopLimits,
+    /// What the agent used before, to which its use is added. The limits apply to all of it.
+    pub spent: &'a mut AgentSpending,
     /// Called for each tool call, before it is sent.
     pub watch: &'a (dyn Fn(ToolCallNotice) + Send + Sync),
 }
@@ -53,9 +55,8 @@ pub async fn drive(task: Task<'_>) -> (AgentOutcome, Vec<ModelMessage>) {
     };
     let mut task = task;
     request.messages = std::mem::take(&mut task.messages);
-    let mut spent = AgentSpending::default();
     let outcome = loop {
-        match turn(&task, &mut request, &mut spent).await {
+        match turn(&mut task, &mut request).await {
             None => {}
             Some(outcome) => break outcome,
         }
@@ -64,19 +65,15 @@ pub async fn drive(task: Task<'_>) -> (AgentOutcome, Vec<ModelMessage>) {
 }
 
 /// Asks the model once and makes the calls of its reply; returns the outcome if that ends the work.
-async fn turn(
-    task: &Task<'_>,
-    request: &mut ModelRequest,
-    spent: &mut AgentSpending,
-) -> Option<AgentOutcome> {
-    if let Some(end) = spent.exceeds(&task.limits) {
+async fn turn(task: &mut Task<'_>, request: &mut ModelRequest) -> Option<AgentOutcome> {
+    if let Some(end) = task.spent.exceeds(&task.limits) {
         return Some(end);
     }
     let asked = match task.asker.ask(request).await {
         Ok(asked) => asked,
         Err(error) => return Some(AgentOutcome::Unanswered(error)),
     };
-    spent.add(&asked.reply.usage, asked.cost_usd);
+    task.spent.add(&asked.reply.usage, asked.cost_usd);
     if let (Some(limit), false) = (task.limits.tokens, asked.reply.usage.is_known()) {
         let detail = format!(
             "it does not report its token usage, so a limit of {limit} tokens can't be enforced"
@@ -89,7 +86,7 @@ async fn turn(
     }
     let turn = asked.reply.turn;
     request.messages.push(ModelMessage::Assistant(turn.clone()));
-    if let Some(reason) = spent.overdrawn(&task.limits) {
+    if let Some(reason) = task.spent.overdrawn(&task.limits) {
         return Some(AgentOutcome::Limit(reason));
     }
     if turn.calls.is_empty() {
@@ -141,7 +138,7 @@ async fn make_calls(task: &Task<'_>, calls: &[ToolCall]) -> Result<Vec<ToolResul
 
 /// The turns, tokens and dollars that the agent used.
 #[derive(Debug, Default)]
-struct AgentSpending {
+pub struct AgentSpending {
     turns: u32,
     usage: Usage,
     cost_usd: f64,

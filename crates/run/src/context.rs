@@ -11,6 +11,7 @@ use proctor_core::event::{Actor, Purpose};
 use proctor_core::record::RecordError;
 use proctor_core::redact::Redactor;
 use proctor_core::replay::Cassette;
+use proctor_core::suite::agent::ModelRef;
 use proctor_core::suite::{Suite, TrialValues};
 
 use crate::external::ExternalAgent;
@@ -57,6 +58,8 @@ pub struct RunContext {
     pub agents: Vec<Worker>,
     /// The models that judge; empty if the suite has no judge.
     pub judges: Vec<Arc<Model>>,
+    /// The models that answer sampling requests or play users, by their keys.
+    pub others: BTreeMap<String, Arc<Model>>,
     /// The spending so far, and the budget.
     pub meter: Arc<Meter>,
     /// The user's environment, of which servers and steps get a part.
@@ -88,6 +91,14 @@ pub struct RunContext {
     pub cassette: Option<(Arc<Cassette>, bool)>,
     /// Locks on the checkouts of sources, which no other process replaces meanwhile.
     pub checkouts: Vec<File>,
+}
+
+/// Identifies a model of a suite. Scripts in different folders may have the same name.
+pub(crate) fn model_key(model: &ModelRef) -> String {
+    match &model.script {
+        Some(script) => script.path().display().to_string(),
+        None => model.to_string(),
+    }
 }
 
 impl RunContext {

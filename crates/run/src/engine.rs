@@ -32,6 +32,7 @@ pub mod host;
 pub mod offers;
 mod opening;
 pub mod options;
+mod other_models;
 mod planning;
 mod prepare;
 pub mod recording;

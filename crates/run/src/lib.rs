@@ -11,6 +11,7 @@ pub mod external;
 pub mod judge;
 pub mod preflight;
 pub mod progress;
+mod replies;
 pub mod runner;
 mod secrets;
 pub mod steps;

@@ -13,8 +13,10 @@ mod ending;
 mod external;
 mod grading;
 mod preflight;
+mod replies;
 mod selection;
 mod shipped;
+mod turns;
 mod under_way;
 
 use std::collections::BTreeMap;
@@ -23,9 +25,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{Actor, Blame, Body, EventKind, Outcome, Phase, Purpose, TrialEnded};
+use proctor_core::event::{Actor, Blame, EventKind, Outcome, Phase, Purpose, TrialEnded};
 use proctor_core::index;
-use proctor_core::model::ModelMessage;
 use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
 use tokio::sync::{oneshot, watch};
@@ -33,15 +34,17 @@ use tokio::time::Instant;
 
 use self::ending::{cancelled, errored, failed, timed_out};
 use self::external::AgentWorkspace;
-use crate::agent::{AgentOutcome, ConnectedServer, Task, Toolbox, drive};
+use self::turns::UserScript;
+use crate::agent::{AgentOutcome, ConnectedServer, Toolbox};
 use crate::context::{RunContext, Worker};
 use crate::progress::TrialProgress;
+use crate::replies as client_replies;
 use crate::steps::{PhaseFailure, Steps, StepsOptions};
 use crate::stop::{self, RunStop};
 use crate::together::together;
 use crate::trial_folder::TrialFolder;
 use proctor_contain::process::SpawnError;
-use proctor_models::{AskError, LoopLimits, Model, ModelClient, ModelError, Replay, RetryWait};
+use proctor_models::{AskError, Model, ModelClient, ModelError, Replay, RetryWait};
 use proctor_wire::client::{CallError, Client, ConnectError, ConnectOptions, ListError};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
@@ -172,34 +175,40 @@ impl Trial {
         if let Err((blame, reason)) = self.look_at_servers().await {
             return errored(blame, reason);
         }
-        let prompt = match steps.prompt() {
-            Ok(prompt) => prompt,
-            Err(error) => return errored(Blame::Suite, format!("the prompt: {error}")),
+        let script = match self.user_script(steps) {
+            Ok(script) => script,
+            Err(ended) => return ended,
         };
         let answered = match &self.context.agents[self.agent] {
-            Worker::External(external) => self.examine(external, workspace, &prompt).await,
-            Worker::Model(_) | Worker::NoAgent => self.do_task(toolbox, &prompt).await,
+            Worker::External(external) => {
+                let answered = self.examine(external, workspace, &script.prompt).await;
+                answered.map(DoneTask::answered)
+            }
+            Worker::Model(_) | Worker::NoAgent => self.do_task(toolbox, &script).await,
         };
-        let answer = match answered {
-            Ok(answer) => answer,
+        let done = match answered {
+            Ok(done) => done,
             Err(ended) => return ended,
         };
         self.phase(Phase::Grade);
-        steps.agent_answered(answer.clone());
-        let graded = self.grade(steps, &answer).await;
-        workspace.explain(graded)
+        steps.agent_answered(done.answer.clone());
+        let graded = self.grade(steps, &done.answer).await;
+        match (graded.outcome, done.unused_reply) {
+            (Outcome::Passed, Some(reason)) => errored(Blame::Suite, reason),
+            _ => workspace.explain(graded),
+        }
     }
 
     /// Runs the built-in agent on connected servers.
     async fn do_task(
         &self,
         toolbox: &mut Option<Toolbox>,
-        prompt: &str,
-    ) -> Result<String, TrialEnded> {
+        script: &UserScript,
+    ) -> Result<DoneTask, TrialEnded> {
         self.phase(Phase::Serve);
         let opened = self.serve().await;
         *toolbox = Some(opened.map_err(|(blame, reason)| errored(blame, reason))?);
-        self.drive(toolbox, prompt).await
+        self.drive(toolbox, script).await
     }
 
     /// The servers of the case.
@@ -242,12 +251,20 @@ impl Trial {
     }
 
     async fn connect(&self, server: &Server) -> Result<ConnectedServer, (Blame, String)> {
+        let mut sampling = None;
         let client = if let Some(shared) = self.context.shared.get(&server.name) {
             shared.attach(&self.recorder, Actor::Loop)
         } else {
+            let own = self.case().replies.get(&server.name);
+            let replies = server.client.replies.overridden_by(own);
+            let (sampler, guard) = self.sampler(&replies).unzip();
+            sampling = guard;
+            let answers = client_replies::answers(&replies, sampler, Some(self.folder.values()))
+                .map_err(|error| (Blame::Suite, format!("`roots`: {error}")))?;
             let recorder = self.recorder.clone();
             let options = ConnectOptions {
                 era: self.context.eras.get(&server.name).copied(),
+                answers,
                 ..self
                     .context
                     .connect_options(Actor::Loop, recorder, Some(self.folder.values()))
@@ -259,6 +276,7 @@ impl Trial {
             name: server.name.clone(),
             client,
             allowed: server.allowed.clone(),
+            sampling,
         })
     }
 
@@ -266,36 +284,17 @@ impl Trial {
     async fn drive(
         &self,
         toolbox: &mut Option<Toolbox>,
-        prompt: &str,
-    ) -> Result<String, TrialEnded> {
+        script: &UserScript,
+    ) -> Result<DoneTask, TrialEnded> {
         self.phase(Phase::Drive);
         let Some(tools) = toolbox.as_ref() else {
             return Err(errored(Blame::Infra, "the servers offer no tools"));
         };
-        self.recorder.record(EventKind::Prompted {
-            text: Body::Text(prompt.to_owned()),
-        });
         let Some(model) = self.context.agents[self.agent].model() else {
             return Err(errored(Blame::Suite, "the case has no agent"));
         };
         let asker = self.asker(model, Purpose::Agent);
-        let (driven, _) = drive(Task {
-            messages: vec![ModelMessage::User(prompt.to_owned())],
-            asker: &asker,
-            toolbox: tools,
-            limits: LoopLimits {
-                turns: self.limits.max_turns,
-                tokens: self.limits.max_tokens,
-                cost_usd: self.limits.max_cost_usd,
-            },
-            watch: &|called| self.watch.called(called),
-        })
-        .await;
-        if let AgentOutcome::Answered(answer) = &driven {
-            self.recorder.record(EventKind::AgentAnswered {
-                text: Body::Text(answer.clone()),
-            });
-        }
+        let driven = self.converse(tools, &asker, script).await?;
         let worked = match driven {
             AgentOutcome::Answered(answer) => WorkOutcome::Answered(answer),
             AgentOutcome::Stopped(reason) => WorkOutcome::Stopped(reason),
@@ -306,6 +305,7 @@ impl Trial {
             AgentOutcome::Unanswered(error) => return Err(unanswered(&error)),
         };
         let shared_breach = self.shared_breach(tools);
+        let unused_reply = self.unused_reply(tools);
         // The connections are closed first, so that their record is complete before grading.
         close(toolbox.take()).await;
         let folded = self.folded().await?;
@@ -319,7 +319,10 @@ impl Trial {
         };
         match shared_breach.or_else(|| self.breach(&folded)) {
             Some(failure) => Err(early_end::ended(failure)),
-            None => Ok(self.redacted_text(&answer)),
+            None => Ok(DoneTask {
+                answer: self.redacted_text(&answer),
+                unused_reply,
+            }),
         }
     }
 
@@ -385,6 +388,23 @@ impl Trial {
         // Propagates a panic of the task.
         indexed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
         Ok(ended)
+    }
+}
+
+/// A task that the agent finished.
+struct DoneTask {
+    /// The answer as recorded.
+    answer: String,
+    /// An answer of the task that no server requested.
+    unused_reply: Option<String>,
+}
+
+impl DoneTask {
+    fn answered(answer: String) -> Self {
+        Self {
+            answer,
+            unused_reply: None,
+        }
     }
 }
 

@@ -25,6 +25,7 @@ pub use self::connect::{ConnectError, ConnectOptions};
 use self::connection::{Connection, Owner};
 pub use self::lists::{FullList, ListError, ListLimits};
 use self::wire::{RequestWire, ResponseTimeout, WireError};
+use crate::answers::ServerRequestReplies;
 use crate::peer::{self, RequestFailure};
 use crate::recorder::{ConnectionTap, Recorder};
 use crate::rpc::RpcError;
@@ -140,6 +141,9 @@ pub enum CallError {
     /// The response is malformed.
     #[error("{0}")]
     Malformed(String),
+    /// The server requested input that the suite refuses.
+    #[error("{0}")]
+    InputRefused(String),
 }
 
 fn stderr_part(stderr: &str) -> String {
@@ -194,6 +198,11 @@ impl Client {
     /// Returns the findings of the connection itself, without those of shares.
     pub fn connection_findings(&self) -> Vec<(FindingKind, String, u64)> {
         self.connection.peer.tap().findings()
+    }
+
+    /// Returns the replies to the server's own requests, with what they led to.
+    pub fn replies(&self) -> &ServerRequestReplies {
+        self.connection.peer.answers()
     }
 
     /// Adds a finding about the server.

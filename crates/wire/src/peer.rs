@@ -24,7 +24,7 @@ pub(crate) use self::failure::{RequestFailure, shown_body};
 use self::route::CutRoute;
 pub(crate) use self::route::MessageSource;
 use self::state::{PeerState, PendingResponse};
-use crate::answers::ServerRequestReplies;
+use crate::answers::{BoxedFuture, ReplyOutcome, ServerReply, ServerRequestReplies};
 use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 pub(crate) use crate::rpc::PeerClose;
 use crate::rpc::{self, FindingSubject, MessageHandler, PastRequest, RpcError};
@@ -50,6 +50,13 @@ pub(crate) struct Peer {
     changes: AtomicU64,
     /// Signals that lists may have changed: the server announced it, or began to tell.
     signals: watch::Sender<()>,
+}
+
+/// A message to the server that answers its request.
+pub(crate) enum AnswerMessage {
+    Ready(Vec<u8>),
+    /// A model still has to answer.
+    Later(BoxedFuture<Vec<u8>>),
 }
 
 /// A request without a response.
@@ -179,7 +186,7 @@ impl Peer {
     }
 
     /// Processes a message, and returns the responses to send.
-    pub(crate) fn receive(&self, bytes: &[u8], from: &MessageSource<'_>) -> Vec<Vec<u8>> {
+    pub(crate) fn receive(&self, bytes: &[u8], from: &MessageSource<'_>) -> Vec<AnswerMessage> {
         let mut answers = Vec::new();
         let mut incoming = ServerMessageHandler {
             peer: self,
@@ -254,14 +261,20 @@ pub(crate) struct ServerMessageHandler<'a> {
     pub(crate) peer: &'a Peer,
     pub(crate) from: MessageSource<'a>,
     /// Sends a response to a request of the server.
-    pub(crate) answer: &'a mut (dyn FnMut(Vec<u8>) + Send),
+    pub(crate) answer: &'a mut (dyn FnMut(AnswerMessage) + Send),
 }
 
 impl MessageHandler for ServerMessageHandler<'_> {
-    fn request(&mut self, id: &RawValue, method: &str, _: Option<&RawValue>) {
-        let outcome = self.peer.answers.to(method);
-        let outcome = outcome.as_deref().map_err(|e| (e.0, e.1.as_str()));
-        (self.answer)(rpc::answer(id, outcome));
+    fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) {
+        let params = params.and_then(|params| serde_json::from_str(params.get()).ok());
+        let reply = self.peer.answers.to(method, params.unwrap_or_default());
+        (self.answer)(match reply {
+            ServerReply::Now(outcome) => AnswerMessage::Ready(answer_bytes(id, &outcome)),
+            ServerReply::Later(later) => {
+                let id = id.to_owned();
+                AnswerMessage::Later(Box::pin(async move { answer_bytes(&id, &later.await) }))
+            }
+        });
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
@@ -281,6 +294,11 @@ impl MessageHandler for ServerMessageHandler<'_> {
             tap.finding(kind, detail.as_str());
         }
     }
+}
+
+fn answer_bytes(id: &RawValue, outcome: &ReplyOutcome) -> Vec<u8> {
+    let outcome = outcome.as_deref().map_err(|e| (e.0, e.1.as_str()));
+    rpc::answer(id, outcome)
 }
 
 /// Adds a finding for a malformed error, and returns a replacement.

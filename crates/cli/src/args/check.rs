@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proctor_core::event::PlannedProfile;
+use proctor_core::suite::protocol::ProtocolPin;
 
 use super::{GateArgs, LoadingArgs, PlanArgs, ReportArgs, span};
 
@@ -92,6 +93,11 @@ pub(crate) struct CheckArgs {
     /// PATH, HOME and the like
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
+
+    /// Protocol version or era of all servers, such as `2025-06-18`, `handshake` or `stateless`; default:
+    /// the newest that a server supports. External agents choose their own
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) protocol: Option<ProtocolPin>,
 
     /// Don't ask for consent: run the evals that servers ship (`taskSets[].evals`), and fetch and pin new
     /// sources and extensions

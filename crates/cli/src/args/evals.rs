@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use proctor_core::suite::protocol::ProtocolPin;
 
 use super::{OutputArgs, RunArgs, TimeoutArgs, header, span};
 
@@ -231,6 +232,11 @@ pub(crate) struct EvalServersArgs {
     /// Pass this environment variable to servers, in addition to PATH, HOME and the like
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
+
+    /// Protocol version or era to use, such as `2025-06-18`, `handshake` or `stateless`; default:
+    /// the newest that the server supports
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) protocol: Option<ProtocolPin>,
 
     #[command(flatten)]
     pub(crate) timeouts: TimeoutArgs,

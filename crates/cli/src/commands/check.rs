@@ -83,6 +83,7 @@ fn check_options(args: &CheckArgs, source: RunSource, run: RunOptions) -> CheckO
         judge: args.judge.clone(),
         pass_env: args.pass_env.clone(),
         max_turns: args.max_turns,
+        protocol: args.protocol,
         call_timeout: args.call_timeout,
         consent: ConsentTerms {
             yes: args.yes,

@@ -11,7 +11,8 @@ use proctor_core::hint::listed;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::auth::Auth;
-use proctor_core::suite::server::{AllowedTools, Transport, command_line};
+use proctor_core::suite::protocol::ProtocolPin;
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport, command_line};
 use proctor_core::suite::{Inputs, LoadedFile, Server, Workspace, load_any};
 use proctor_run::engine::recording::SessionRecording;
 use proctor_run::trial_folder::TrialFolder;
@@ -55,7 +56,7 @@ pub(super) fn with_client<F>(args: &ServerArgs, name: &str, run: F) -> anyhow::R
 where
     F: AsyncFnOnce(&Client, &Redactor) -> anyhow::Result<CommandOutcome>,
 {
-    let server = find_server(args)?;
+    let server = speaking(find_server(args)?, args.protocol);
     let mut run = Some(run);
     with_servers(
         args,
@@ -216,10 +217,20 @@ where
 
 /// The servers that the flags name: with `--config` and without `--server`, all of them.
 pub(super) fn find_servers(args: &ServerArgs) -> anyhow::Result<Vec<Server>> {
-    match (&args.config, &args.server) {
-        (Some(config), None) => from_config(config),
-        _ => Ok(vec![find_server(args)?]),
-    }
+    let servers = match (&args.config, &args.server) {
+        (Some(config), None) => from_config(config)?,
+        _ => vec![find_server(args)?],
+    };
+    let servers = servers.into_iter();
+    Ok(servers
+        .map(|server| speaking(server, args.protocol))
+        .collect())
+}
+
+/// The server with the protocol that `--protocol` pins, if it is given.
+pub(super) fn speaking(mut server: Server, protocol: Option<ProtocolPin>) -> Server {
+    server.client.protocol = protocol.or(server.client.protocol);
+    server
 }
 
 /// The server that the flags name.
@@ -256,6 +267,7 @@ pub(super) fn at_url(url: &str, headers: &[(String, String)]) -> Server {
         },
         allowed: AllowedTools::All,
         auth: (!has_token).then_some(Auth::Login { is_required: false }),
+        client: ClientSettings::default(),
         written: url.to_owned(),
     }
 }
@@ -276,6 +288,7 @@ pub(super) fn of_command(words: &[String]) -> anyhow::Result<Option<Server>> {
         },
         allowed: AllowedTools::All,
         auth: None,
+        client: ClientSettings::default(),
         written: command_line(words.iter().map(String::as_str)),
     }))
 }

@@ -197,7 +197,11 @@ impl View<'_> {
                 count(seen.prompts, "prompt")
             ),
             EventKind::SurfaceCompared(compared) => compared_surface(compared),
-            EventKind::Prompted { text } => format!("prompt: {}", self.body(text)?),
+            EventKind::Prompted { text, turn: None } => format!("prompt: {}", self.body(text)?),
+            EventKind::Prompted {
+                text,
+                turn: Some(turn),
+            } => format!("message of turn {turn}: {}", self.body(text)?),
             EventKind::ToolsOffered { tools } => format!("tools available: {}", self.body(tools)?),
             EventKind::TrialFolder(folder) => match (folder.kept, &folder.reason) {
                 (true, None) => format!("folder kept: {}", folder.path),
@@ -242,6 +246,8 @@ impl View<'_> {
                 let version = after(", version ", started.version.as_deref().unwrap_or_default());
                 let who = match started.purpose {
                     Purpose::Judge => "judge",
+                    Purpose::Sampling => "sampling",
+                    Purpose::User => "user",
                     Purpose::Agent | Purpose::Side => "agent",
                 };
                 format!("{who} started: {}{version}", started.command.join(" "))

@@ -62,6 +62,7 @@ fn transcript(calls: Vec<Call>) -> Transcript {
         skills: None,
         unread: Vec::new(),
         selection: None,
+        messages: Vec::new(),
     }
 }
 
@@ -166,6 +167,7 @@ fn an_empty_list_is_never_a_pass() {
         skills: Some(Vec::new()),
         unread: Vec::new(),
         selection: None,
+        messages: Vec::new(),
     };
     for check in checks {
         check_unknown(&check, &silent, "nothing to check", &[]);

@@ -163,6 +163,9 @@ pub struct PlannedOptions {
     /// Whether trials that can't change the answer of the gate are not started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_when_decided: bool,
+    /// The protocol version or era of all servers, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
     /// The profile that set flags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Box<PlannedProfile>>,

@@ -18,6 +18,20 @@ pub enum Purpose {
     /// A side call of the agent, such as a title or a suggestion of the next prompt.
     Side,
     Judge,
+    /// The answer to a sampling request of a server.
+    Sampling,
+    /// The next message of a user that a model plays.
+    User,
+}
+
+impl Purpose {
+    /// Whether the requests belong to the agent itself.
+    pub fn is_of_agent(self) -> bool {
+        match self {
+            Self::Agent | Self::Side => true,
+            Self::Judge | Self::Sampling | Self::User => false,
+        }
+    }
 }
 
 /// A model request was sent.

@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::record::{Blobs, RecordError, RunReader, TrialFile};
 use crate::transcript::{Call, CallRequest};
 
-use super::{Fold, FoldOptions, FoldedTrial, ModelTurn};
+use super::{Fold, FoldOptions, FoldedTrial, FurtherMessage, ModelTurn, ServerRequest};
 
 /// A trial without its calls and turns.
 #[derive(Debug, Clone)]
@@ -30,6 +30,10 @@ pub struct TrialOutline {
 pub enum TimelineItem {
     Turn(ModelTurn),
     Call(Call),
+    /// A request of a server to the client.
+    ServerRequest(ServerRequest),
+    /// A message of the user after the prompt.
+    Message(FurtherMessage),
 }
 
 impl TimelineItem {
@@ -38,6 +42,8 @@ impl TimelineItem {
         match self {
             Self::Turn(turn) => turn.seq,
             Self::Call(call) => call.seq,
+            Self::ServerRequest(request) => request.seq,
+            Self::Message(message) => message.seq,
         }
     }
 }
@@ -47,6 +53,10 @@ impl FoldedTrial {
     pub fn into_timeline(mut self) -> (TrialOutline, Vec<TimelineItem>) {
         let calls = std::mem::take(&mut self.transcript.calls);
         let turns = std::mem::take(&mut self.turns);
+        let requests = std::mem::take(&mut self.server_requests);
+        let mut rest: Vec<TimelineItem> = turns_and_requests(turns.clone(), requests);
+        let messages = self.work.messages.iter().cloned();
+        rest.extend(messages.map(TimelineItem::Message));
         let mut outline = TrialOutline {
             folded: self,
             calls: 0,
@@ -55,7 +65,7 @@ impl FoldedTrial {
             events: 0,
         };
         count(&calls, &mut outline.calls, &mut outline.tools);
-        (outline, merged(calls, turns))
+        (outline, merged(calls, rest))
     }
 }
 
@@ -118,20 +128,25 @@ pub(super) fn each_item<E: From<RecordError>>(
     mut take: impl FnMut(TimelineItem) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut fold = Fold::new(options.clone());
-    // The turns after a call without a response.
-    let mut turns = VecDeque::new();
+    // The other items after a call without a response.
+    let mut others = VecDeque::new();
+    let mut messages = 0;
     for event in events {
         fold.push(&event?, blobs)?;
         let settled = fold.take_settled();
-        turns.extend(settled.turns);
-        let is_before = |turn: &mut ModelTurn| settled.open.is_none_or(|open| turn.seq < open);
-        let before = std::iter::from_fn(|| turns.pop_front_if(is_before)).collect();
+        others.extend(turns_and_requests(settled.turns, settled.server_requests));
+        let new = &fold.work.messages()[messages..];
+        messages += new.len();
+        others.extend(new.iter().cloned().map(TimelineItem::Message));
+        let is_before = |item: &mut TimelineItem| settled.open.is_none_or(|open| item.seq() < open);
+        let before = std::iter::from_fn(|| others.pop_front_if(is_before)).collect();
         for item in merged(settled.calls, before) {
             take(item)?;
         }
     }
     let rest = fold.finish();
-    for item in merged(rest.transcript.calls, turns.into()) {
+    others.extend(turns_and_requests(Vec::new(), rest.server_requests));
+    for item in merged(rest.transcript.calls, others.into()) {
         take(item)?;
     }
     Ok(())
@@ -148,12 +163,16 @@ fn count(calls: &[Call], count: &mut u64, tools: &mut BTreeSet<String>) {
     }
 }
 
-/// Calls and turns in the order of the record.
-fn merged(calls: Vec<Call>, turns: Vec<ModelTurn>) -> Vec<TimelineItem> {
+fn turns_and_requests(turns: Vec<ModelTurn>, requests: Vec<ServerRequest>) -> Vec<TimelineItem> {
     let turns = turns.into_iter().map(TimelineItem::Turn);
-    let mut items: Vec<TimelineItem> = turns
-        .chain(calls.into_iter().map(TimelineItem::Call))
-        .collect();
+    let requests = requests.into_iter().map(TimelineItem::ServerRequest);
+    turns.chain(requests).collect()
+}
+
+/// Calls and other items in the order of the record.
+fn merged(calls: Vec<Call>, others: Vec<TimelineItem>) -> Vec<TimelineItem> {
+    let mut items = others;
+    items.extend(calls.into_iter().map(TimelineItem::Call));
     items.sort_by_key(TimelineItem::seq);
     items
 }

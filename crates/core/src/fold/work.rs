@@ -42,6 +42,8 @@ pub struct TrialWork {
     pub began_at: u64,
     pub prompt: Option<ClippedText>,
     pub answer: Option<ClippedText>,
+    /// The messages of the user after the prompt, in order.
+    pub messages: Vec<FurtherMessage>,
     /// The phases that the trial reached, in order.
     pub phases: Vec<PhaseSpan>,
     /// The steps that were run, in order.
@@ -72,6 +74,16 @@ pub struct TrialWork {
     pub kept_folder: Option<String>,
     /// The number of events that only a newer version knows.
     pub unknown: u64,
+}
+
+/// A message of the user after the prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FurtherMessage {
+    /// The number of the event in the trial's record.
+    pub seq: u64,
+    /// The turn that it belongs to; the prompt is turn 1.
+    pub turn: u32,
+    pub text: ClippedText,
 }
 
 /// An external agent and what it reported.
@@ -225,6 +237,16 @@ pub(super) struct WorkFold {
 }
 
 impl TrialWork {
+    /// The prompt, followed by the further messages of the user.
+    pub fn with_messages(&self, prompt: &str) -> String {
+        let further = self.messages.iter();
+        let further = further.map(|message| {
+            let FurtherMessage { turn, text, .. } = message;
+            format!("\n\n[the user's message of turn {turn}]\n{text}")
+        });
+        std::iter::once(prompt.to_owned()).chain(further).collect()
+    }
+
     /// The server of a connection.
     pub fn server(&self, conn: ConnectionId) -> Option<&str> {
         let opened = self.connections.get(&conn)?;
@@ -246,6 +268,11 @@ impl WorkFold {
             ungraded: None,
             invented: UnknownToolCalls::default(),
         }
+    }
+
+    /// The messages of the user so far, without the prompt.
+    pub(super) fn messages(&self) -> &[FurtherMessage] {
+        &self.work.messages
     }
 
     pub(super) fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
@@ -272,12 +299,28 @@ impl WorkFold {
             }
             EventKind::ConnectionClosed(closed) => self.closed(closed),
             EventKind::Finding(finding) => self.work.findings.push(finding.clone()),
-            EventKind::Prompted { text } => self.work.prompt = self.text(text, blobs)?,
+            EventKind::Prompted { text, turn: None } => {
+                self.work.prompt = self.text(text, blobs)?
+            }
+            EventKind::Prompted {
+                text,
+                turn: Some(turn),
+            } => {
+                let text = self.text(text, blobs)?;
+                self.work.messages.extend(text.map(|text| FurtherMessage {
+                    seq: event.seq,
+                    turn: *turn,
+                    text,
+                }));
+            }
             EventKind::AgentAnswered { text } => self.work.answer = self.text(text, blobs)?,
             EventKind::ToolsOffered { tools } => self.offered(tools, blobs),
             EventKind::ModelAsked(asked) => {
                 self.invented.asked(asked);
                 self.purposes.insert(asked.ask, asked.purpose);
+                if matches!(asked.purpose, Purpose::Sampling | Purpose::User) {
+                    return Ok(());
+                }
                 let models = &mut self.asked(asked.ask).models;
                 if !models.contains(&asked.model) {
                     models.insert(asked.model.clone());
@@ -286,7 +329,10 @@ impl WorkFold {
             EventKind::ModelFailed(failed) => self.asked(failed.ask).failures += 1,
             EventKind::ModelReplied(replied) => {
                 self.invented.replied(replied, blobs);
-                let is_turn = self.purposes.get(&replied.ask) != Some(&Purpose::Side);
+                let is_turn = match self.purposes.get(&replied.ask) {
+                    Some(Purpose::Side | Purpose::Sampling | Purpose::User) => false,
+                    Some(Purpose::Agent | Purpose::Judge) | None => true,
+                };
                 self.asked(replied.ask).reply(replied, is_turn);
                 self.purposes.remove(&replied.ask);
             }
@@ -419,7 +465,9 @@ impl WorkFold {
     fn asked(&mut self, ask: u64) -> &mut ModelActivity {
         match self.purposes.get(&ask) {
             Some(Purpose::Judge) => &mut self.work.judge,
-            Some(Purpose::Agent | Purpose::Side) | None => &mut self.work.agent,
+            Some(Purpose::Agent | Purpose::Side | Purpose::Sampling | Purpose::User) | None => {
+                &mut self.work.agent
+            }
         }
     }
 

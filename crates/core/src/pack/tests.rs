@@ -38,7 +38,9 @@ fn write_run(folder: &Path) -> RunReader {
         };
         let mut trial = run.trial(5, name, trial).unwrap();
         let text = Body::Text("long ".repeat(10_000));
-        trial.append(6, EventKind::Prompted { text }).unwrap();
+        trial
+            .append(6, EventKind::Prompted { text, turn: None })
+            .unwrap();
         if ends {
             let ended = TrialEnded {
                 outcome: Outcome::Passed,

@@ -60,8 +60,9 @@ impl Redactor {
             EventKind::SurfaceCompared(compared) => {
                 EventKind::SurfaceCompared(self.surface_compared(compared))
             }
-            EventKind::Prompted { text } => EventKind::Prompted {
+            EventKind::Prompted { text, turn } => EventKind::Prompted {
                 text: self.body(text),
+                turn,
             },
             EventKind::ToolsOffered { tools } => EventKind::ToolsOffered {
                 tools: self.body(tools),

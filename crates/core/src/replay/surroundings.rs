@@ -65,7 +65,7 @@ impl Surroundings {
         };
         for event in events {
             match event?.event {
-                EventKind::Prompted { text } => {
+                EventKind::Prompted { text, turn: None } => {
                     let text = blobs.body_bytes(&text)?;
                     all.prompt = text.map(|text| all.hash(&String::from_utf8_lossy(&text)));
                 }

@@ -285,6 +285,7 @@ fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<EventKind> 
     let mut events = vec![
         EventKind::Prompted {
             text: Body::Text(prompt.to_owned()),
+            turn: None,
         },
         EventKind::ConnectionOpened(crate::event::ConnectionOpened {
             conn,

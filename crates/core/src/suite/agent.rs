@@ -266,7 +266,11 @@ impl Loader<'_> {
 }
 
 /// Parses a model, and reports its problems.
-fn split_model(written: &WithSpan<String>, bare: bool, cx: &Context<'_>) -> Option<ModelRef> {
+pub(super) fn split_model(
+    written: &WithSpan<String>,
+    bare: bool,
+    cx: &Context<'_>,
+) -> Option<ModelRef> {
     let parsed = if bare {
         ModelRef::parse_bare(&written.value)
     } else {

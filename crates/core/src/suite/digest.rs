@@ -13,9 +13,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::agent::AgentKind;
-use super::server::Transport;
+use super::agent::{AgentKind, ModelRef};
+use super::server::{ClientSettings, Transport};
 use super::step::{Action, ScriptSource, ScriptStep};
+use super::turns::UserTurn;
 use super::{Agent, Case, Isolation, JudgeModel, Server, Step, Suite};
 use crate::check::Check;
 use crate::event::{CaseParts, StepPart};
@@ -50,6 +51,14 @@ pub fn digest(case: &Case) -> io::Result<String> {
     if !case.unmet.is_empty() {
         content["unmet"] = json!(case.unmet);
     }
+    if !case.turns.is_empty() {
+        content["turns"] = turns(case);
+    }
+    if !case.replies.is_empty() {
+        let models = case.replies.values();
+        let scripts = models.map(|replies| replies.sampling_model().and_then(script_of));
+        content["replies"] = json!([case.replies, scripts.collect::<Vec<_>>()]);
+    }
     Ok(sha256(canonical(&content).as_bytes()))
 }
 
@@ -69,7 +78,10 @@ pub fn parts(case: &Case) -> io::Result<CaseParts> {
         Ok(part)
     });
     Ok(CaseParts {
-        prompt: hash(&json!(case.prompt.to_string())),
+        prompt: match &case.turns[..] {
+            [] => hash(&json!(case.prompt.to_string())),
+            _ => hash(&json!([case.prompt.to_string(), turns(case)])),
+        },
         setup: hash(&Value::Array(setup)),
         checks: checks(&case.checks)?,
         verify: verify.collect::<io::Result<_>>()?,
@@ -106,10 +118,16 @@ pub fn surroundings(suite: &Suite) -> io::Result<String> {
         }
         Value::Array(content)
     };
+    let client = |server: &&Server| server.client != ClientSettings::default();
+    let clients = suite.servers.iter().filter(client).map(|server| {
+        let script = server.client.replies.sampling_model().and_then(script_of);
+        json!([server.name, server.client, script])
+    });
+    let clients: Vec<Value> = clients.collect();
     let script = |agent: &Agent| match &agent.kind {
         AgentKind::Builtin {
             model: Some(model), ..
-        } => model.script.as_ref().map(|s| sha256(s.text().as_bytes())),
+        } => script_of(model),
         _ => None,
     };
     let judge = suite.judge.as_ref().and_then(|judge| match &judge.model {
@@ -146,7 +164,22 @@ pub fn surroundings(suite: &Suite) -> io::Result<String> {
     if !suite.preflight {
         content["preflight"] = false.into();
     }
+    if !clients.is_empty() {
+        content["clients"] = clients.into();
+    }
     Ok(sha256(canonical(&content).as_bytes()))
+}
+
+fn turns(case: &Case) -> Value {
+    let models = case.turns.iter().map(UserTurn::model);
+    let scripts: Vec<_> = models.map(|model| model.and_then(script_of)).collect();
+    json!([case.turns, scripts])
+}
+
+/// The SHA-256 of a model's script, if it is scripted.
+fn script_of(model: &ModelRef) -> Option<String> {
+    let script = model.script.as_ref()?;
+    Some(sha256(script.text().as_bytes()))
 }
 
 /// The SHA-256 of the settings of each server of a suite, by name. Secrets are removed
@@ -238,7 +271,7 @@ mod tests {
 
     use super::*;
     use crate::suite::CaseId;
-    use crate::suite::server::AllowedTools;
+    use crate::suite::server::{AllowedTools, ClientSettings};
     use crate::suite::template::Template;
 
     fn case(source: ScriptSource) -> Case {
@@ -326,6 +359,7 @@ mod tests {
                 },
                 auth: None,
                 allowed: AllowedTools::All,
+                client: ClientSettings::default(),
                 written: "serve".to_owned(),
             };
             let known = ["first-key", "other-key"].map(|key| ("KEY".to_owned(), key.to_owned()));

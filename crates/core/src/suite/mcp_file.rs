@@ -3,7 +3,9 @@
 //! Its main type is [`McpFile`].
 
 use super::auth_file::AuthKey;
-use crate::decode::{LooseText, RequiredKey, Table, record, words};
+use super::protocol::ProtocolPin;
+use super::replies_file::{ElicitationFile, SamplingFile};
+use crate::decode::{LooseText, RequiredKey, StrictKeys, Table, record, words};
 use crate::problem::WithSpan;
 
 record! {
@@ -54,5 +56,13 @@ record! {
         "alwaysAllow" => always_allow: Option<Vec<LooseText>>,
         /// Whether an agent may use all tools without permission.
         "enableAllTools" => enable_all_tools: Option<bool>,
+        /// The protocol version or era that Proctor's client uses: `handshake`, `stateless`, or a version such as `2025-06-18`. By default the newest that the server supports. Only Proctor supports this key.
+        "protocol" => protocol: Option<StrictKeys<WithSpan<ProtocolPin>>>,
+        /// The answers to elicitations: by field, by rule, `decline` or `cancel`. Only Proctor supports this key.
+        "elicitation" => elicitation: Option<StrictKeys<WithSpan<ElicitationFile>>>,
+        /// The model that answers sampling requests, or `refuse`. Only Proctor supports this key.
+        "sampling" => sampling: Option<StrictKeys<WithSpan<SamplingFile>>>,
+        /// The roots that the server gets: paths or URIs. Proctor expands `${VAR}` and `${VAR:-default}`. Only Proctor supports this key.
+        "roots" => roots: Option<Vec<WithSpan<LooseText>>>,
     }
 }

@@ -9,6 +9,7 @@ use super::files::{self, FileOrigin};
 use super::known_failures_file::is_unmatched;
 use super::load::{Loader, ParsedFile};
 use super::mcp_file::McpFile;
+use super::replies;
 use super::resolve_assertions::ServerScope;
 use super::resolve_run_steps::preflight;
 use super::resolve_task_sets::{self, ResolvedTaskSets, Scope};
@@ -54,6 +55,9 @@ impl Loader<'_> {
         }
         let known_failures = known_failures(config, &tasks, &agents, cx);
         let (setup, cleanup) = self.run_steps(config, cx);
+        if config.isolation == Some(Isolation::Run) {
+            replies::refuse_shared(scope.servers.as_ref(), &tasks.cases, cx);
+        }
         let name = file.metadata.get()?.name.get()?;
         if name.value.0.trim().is_empty() {
             cx.report(name.span, Problem::error(Code::Value, "the name is empty"));

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use super::eval_file::ApiVersion;
 use super::files::{self, FileOrigin};
+use super::replies::{ClientReplies, WrittenReplies};
+use super::replies_file::RepliesFile;
 use super::resolve_assertions::ServerScope;
 use super::rows::{self, Row, RowFile, Rows};
+use super::server::TextScope;
 use super::server_list::ServerList;
 use super::step::resolve::{
     AliasTarget, RowNames, StepOwner, StepScope, resolve_file, resolve_phases, resolve_prompt,
@@ -17,8 +20,11 @@ use super::task_file::{
     LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TaskMetadata, TextSourceFile,
 };
 use super::template::Template;
+use super::turns::{self, UserTurn};
+use super::turns_file::UserTurnFile;
 use super::variables::Environment;
-use super::{Case, CaseId, Limits, Workspace};
+use super::{Case, CaseId, Isolation, Limits, Workspace};
+use crate::check::Check;
 use crate::decode::{Context, LooseText, NonEmpty, Table};
 use crate::event::{CheckId, CheckPlace};
 use crate::hint::nearest_hint;
@@ -66,6 +72,8 @@ struct TaskParts<'a> {
     rows: Option<&'a [RowFile]>,
     rows_from: Option<&'a WithSpan<String>>,
     servers: Option<&'a NonEmpty<WithSpan<String>>>,
+    replies: Option<&'a Table<RepliesFile>>,
+    turns: &'a [UserTurnFile],
 }
 
 /// A resolved task, whose rows are not filled in yet.
@@ -152,6 +160,8 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
             rows: spec.rows.as_ref().map(|rows| &rows.0[..]),
             rows_from: spec.rows_from.as_ref(),
             servers: spec.servers.as_ref(),
+            replies: Some(&spec.replies),
+            turns: spec.turns.as_ref().map_or(&[], |turns| &turns.0.0[..]),
         },
         (None, Some(steps)) => legacy_parts(steps),
         (None, None) => return None,
@@ -183,6 +193,8 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
         &steps,
     );
     let prompt = prompt(parts.prompt?, &parts.setup, &steps)?;
+    let (turns, turn_checks) = turns(&parts, &steps, scope);
+    let (checks, turn_places): (Vec<_>, Vec<_>) = turn_checks.into_iter().unzip();
     let metadata = file.metadata.get()?;
     let case = Case {
         parallel: metadata.parallel.unwrap_or(false),
@@ -192,10 +204,13 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
             .and_then(|written| files::existing_folder(scope.origin, written, cx))
             .map(|path| Arc::new(Workspace::new(path))),
         prompt,
+        turns,
+        replies: replies(parts.replies, scope),
         setup,
         verify,
         cleanup,
-        places: verify_places(&parts.verify, cx),
+        checks,
+        places: [verify_places(&parts.verify, cx), turn_places].concat(),
         unmet,
         ..metadata.case(&scope.shown_path, cx)?
     };
@@ -206,6 +221,51 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
         rows,
         servers,
     })
+}
+
+/// The turns of the task after the prompt, with the checks on each.
+fn turns(
+    parts: &TaskParts<'_>,
+    steps: &StepScope<'_>,
+    scope: &TaskScope<'_>,
+) -> (Vec<UserTurn>, Vec<(Arc<Check>, CheckPlace)>) {
+    let (mut turns, mut checks) = (Vec::new(), Vec::new());
+    // The prompt is turn 1.
+    for (file, turn) in parts.turns.iter().zip(2..) {
+        checks.extend(turns::checks(file, turn, scope.servers, scope.cx));
+        turns.extend(match (&file.prompt, &file.user) {
+            (Some(text), _) => prompt(text, &parts.setup, steps).map(UserTurn::Message),
+            (None, Some(user)) => turns::user(user, scope.origin, scope.cx, |text| {
+                resolve_prompt(&text.value.0, text.span, &parts.setup, steps)
+            }),
+            (None, None) => None,
+        });
+    }
+    (turns, checks)
+}
+
+/// The replies of the task, by the name of the server in the suite.
+fn replies(
+    written: Option<&Table<RepliesFile>>,
+    scope: &TaskScope<'_>,
+) -> BTreeMap<String, ClientReplies> {
+    let texts = TextScope {
+        env: scope.env,
+        isolation: Isolation::Trial,
+        has_templates: true,
+        cx: scope.cx,
+    };
+    let written = written.into_iter().flat_map(Table::iter);
+    let resolved = written.map(|(server, file)| {
+        let name = scope.servers.resolve("`replies`", server, scope.cx);
+        let written = WrittenReplies {
+            elicitation: file.elicitation.as_ref(),
+            sampling: file.sampling.as_ref(),
+            roots: file.roots.as_deref(),
+        };
+        (name, written.resolve(scope.origin, &texts))
+    });
+    resolved.collect()
 }
 
 /// Where the verify steps are written.
@@ -270,6 +330,8 @@ fn legacy_parts(file: &LegacyStepsFile) -> TaskParts<'_> {
         rows: None,
         rows_from: None,
         servers: None,
+        replies: None,
+        turns: &[],
     }
 }
 

@@ -12,7 +12,10 @@ use serde::Serialize;
 pub(super) use self::texts::TextScope;
 use super::Isolation;
 use super::auth::{self, Auth};
+use super::files::FileOrigin;
 use super::mcp_file::{McpFile, ServerFile, TransportWord};
+use super::protocol::ProtocolPin;
+use super::replies::{ClientReplies, WrittenReplies};
 use super::step::values::FillError;
 use super::trial_values::{TRIAL_DIR, TrialValues};
 use super::variables::Environment;
@@ -20,7 +23,7 @@ use crate::decode::Context;
 use crate::problem::{Code, Problem, Problems, WithSpan};
 
 /// An MCP server under test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Server {
     /// The name that checks and steps use.
     pub name: String,
@@ -31,9 +34,23 @@ pub struct Server {
     /// Where the token comes from that Proctor sends to the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
+    /// How Proctor's client speaks to it.
+    #[serde(flatten)]
+    pub client: ClientSettings,
     /// The command or URL as the file has it, without values from the environment.
     #[serde(skip)]
     pub written: String,
+}
+
+/// How Proctor's client speaks to a server. It has no effect on external agents.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ClientSettings {
+    /// The protocol to use; by default the newest that the server supports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<ProtocolPin>,
+    /// The replies to the server's own requests.
+    #[serde(flatten)]
+    pub replies: ClientReplies,
 }
 
 /// The transport of a server, with its settings.
@@ -220,8 +237,21 @@ fn resolve_server(
         allowed: allowed_tools(file),
         auth: auth::resolve(&file.auth, &transport, *scope),
         transport,
+        client: client_settings(file, scope),
         written: written(file),
     })
+}
+
+fn client_settings(file: &ServerFile, scope: &TextScope<'_>) -> ClientSettings {
+    let replies = WrittenReplies {
+        elicitation: file.elicitation.as_deref(),
+        sampling: file.sampling.as_deref(),
+        roots: file.roots.as_deref(),
+    };
+    ClientSettings {
+        protocol: file.protocol.as_ref().map(|pin| pin.value),
+        replies: replies.resolve(&FileOrigin::Own, scope),
+    }
 }
 
 /// The working folder of a server: an empty path means Proctor's own working folder.
@@ -361,6 +391,7 @@ pub fn from_environment(
         transport,
         allowed,
         auth: None,
+        client: ClientSettings::default(),
         written: "from the environment".to_owned(),
     })
 }

@@ -5,8 +5,10 @@
 use serde_json::{Value, json};
 
 use super::eval_file::{ApiVersion, LimitsFile};
+use super::replies_file::RepliesFile;
 use super::rows::RowFile;
 use super::step_file::StepFile;
+use super::turns_file::UserTurnFile;
 use crate::decode::{
     Context, Decode, Definitions, LooseText, NonEmpty, PositiveInteger, RequiredKey, StrictKeys,
     Table, record, words,
@@ -89,6 +91,10 @@ record! {
         "cleanup" => cleanup: Vec<StepFile>,
         /// The prompt for the agent.
         "prompt" => prompt: RequiredKey<WithSpan<TextSourceFile>>,
+        /// What the user says after the agent's first answer, in order. Only Proctor supports this key.
+        "turns" => turns: Option<StrictKeys<NonEmpty<UserTurnFile>>>,
+        /// The replies to requests of servers, by server. They replace those of the MCP config. Only Proctor supports this key.
+        "replies" => replies: StrictKeys<Table<RepliesFile>>,
         /// Rows: each is a case of its own, and fills `{row.NAME}` in. Only Proctor supports this key.
         "rows" => rows: Option<NonEmpty<RowFile>>,
         /// A CSV or JSONL file with rows. Only Proctor supports this key.

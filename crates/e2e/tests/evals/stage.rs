@@ -17,7 +17,7 @@ use proctor_core::price::Prices;
 use proctor_core::record::RunWriter;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::agent::ModelRef;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_core::suite::{
     Agent, Case, Isolation, JudgeConfig, JudgeModel, Limits, Server, ShippedEval, Suite,
 };
@@ -146,6 +146,7 @@ impl Stage {
             transport,
             allowed: AllowedTools::All,
             auth: None,
+            client: ClientSettings::default(),
             written: name.to_owned(),
         });
     }

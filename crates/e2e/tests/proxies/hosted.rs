@@ -13,7 +13,7 @@ use proctor_core::event::{
 use proctor_core::record::RunWriter;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_e2e::proctor;
 use proctor_wire::edit::Editor;
 use proctor_wire::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
@@ -190,6 +190,7 @@ fn described(server: &Door, folder: &Path) -> Server {
         transport,
         allowed: AllowedTools::All,
         auth: None,
+        client: ClientSettings::default(),
         written: "server".to_owned(),
     }
 }

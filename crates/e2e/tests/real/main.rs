@@ -9,6 +9,7 @@
 mod arguments;
 mod auth;
 mod canary;
+mod conversations;
 mod disk;
 mod docs;
 mod folders;

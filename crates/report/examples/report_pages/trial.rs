@@ -73,6 +73,7 @@ pub(crate) fn driven(run: &RunWriter, script: &TrialScript<'_>) -> TrialWriter {
         0,
         EventKind::Prompted {
             text: text(&prompt),
+            turn: None,
         },
     );
     let namespace = if script.outcome == Outcome::Failed {

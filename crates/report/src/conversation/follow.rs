@@ -64,6 +64,6 @@ impl Follower {
 fn is_open(item: &TimelineItem) -> bool {
     match item {
         TimelineItem::Call(call) => call.answer == CallOutcome::None,
-        TimelineItem::Turn(_) => false,
+        TimelineItem::Turn(_) | TimelineItem::ServerRequest(_) | TimelineItem::Message(_) => false,
     }
 }

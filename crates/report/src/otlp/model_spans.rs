@@ -62,6 +62,8 @@ impl OpenRequest {
             Purpose::Agent => "agent",
             Purpose::Side => "side",
             Purpose::Judge => "judge",
+            Purpose::Sampling => "sampling",
+            Purpose::User => "user",
         };
         all.text("proctor.purpose", purpose);
         let mut error = None;

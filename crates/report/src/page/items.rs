@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use proctor_core::event::{AgentClaimed, Claim};
-use proctor_core::fold::{FoldedTrial, ModelTurn, TurnReply};
+use proctor_core::fold::{FoldedTrial, FurtherMessage, ModelTurn, ServerRequest, TurnReply};
 use proctor_core::record::RunReader;
 use proctor_core::transcript::{Call, CallKind, CallOutcome, CallRequest, Payload};
 use serde::Serialize;
@@ -66,6 +66,13 @@ pub enum ItemKind {
     },
     Answer {
         text: PageBody,
+    },
+    /// A request of a server to the client.
+    Request {
+        server: String,
+        method: String,
+        text: PageBody,
+        reply: Option<PageBody>,
     },
     /// A message that may be a call, but can't be read.
     Unread {
@@ -132,6 +139,8 @@ enum Draft<'a> {
     /// A call, by its position.
     Call(usize),
     Claim(&'a AgentClaimed),
+    Request(&'a ServerRequest),
+    Message(&'a FurtherMessage),
     Answer,
     Unread(String),
 }
@@ -175,6 +184,10 @@ impl ItemSource<'_> {
         );
         let calls = folded.transcript.calls.iter().enumerate();
         drafts.extend(calls.map(|(index, call)| (call.seq, Draft::Call(index))));
+        let requests = folded.server_requests.iter();
+        drafts.extend(requests.map(|request| (request.seq, Draft::Request(request))));
+        let messages = folded.work.messages.iter();
+        drafts.extend(messages.map(|message| (message.seq, Draft::Message(message))));
         let external = folded.work.external.as_ref();
         let claims = external.map_or(&[][..], |external| &external.claims);
         let claims = claims.iter().filter(|(_, claim)| self.adds(claim));
@@ -204,9 +217,12 @@ impl ItemSource<'_> {
                 let took = turn.micros.unwrap_or(0);
                 (replied.saturating_sub(took), turn.micros)
             }
-            Draft::Prompt | Draft::Claim(_) | Draft::Answer | Draft::Unread(_) => {
-                (self.places.since(began, seq), None)
-            }
+            Draft::Request(request) => (request.at.saturating_sub(began), None),
+            Draft::Prompt
+            | Draft::Message(_)
+            | Draft::Claim(_)
+            | Draft::Answer
+            | Draft::Unread(_) => (self.places.since(began, seq), None),
         }
     }
 
@@ -238,6 +254,15 @@ impl ItemSource<'_> {
                 tool: claim.tool.clone(),
                 status: claim.status,
                 detail: claim.detail.as_deref().map(|text| room.text(text)),
+            },
+            Draft::Request(request) => ItemKind::Request {
+                server: request.server.clone(),
+                method: request.method.clone(),
+                text: room.clipped(&request.text),
+                reply: request.reply.as_ref().map(|reply| room.clipped(reply)),
+            },
+            Draft::Message(message) => ItemKind::Prompt {
+                text: room.clipped(&message.text),
             },
             Draft::Unread(text) => ItemKind::Unread { text: text.clone() },
         }

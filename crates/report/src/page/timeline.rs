@@ -22,12 +22,16 @@ pub(super) struct EventPlaces {
 impl EventPlaces {
     pub(super) fn push(&mut self, event: &Event) {
         match &event.event {
-            EventKind::Prompted { text } => self.prompt = Some((event.seq, text.clone())),
+            EventKind::Prompted { text, turn: None } => {
+                self.prompt = Some((event.seq, text.clone()));
+            }
             EventKind::AgentAnswered { text } => self.answer = Some((event.seq, text.clone())),
             EventKind::StepEnded(_) => self.steps.push(event.seq),
             EventKind::PhaseStarted { .. } => self.phases.push(event.at),
-            EventKind::ModelFailed(_) | EventKind::ModelReplied(_) | EventKind::AgentClaimed(_) => {
-            }
+            EventKind::Prompted { turn: Some(_), .. }
+            | EventKind::ModelFailed(_)
+            | EventKind::ModelReplied(_)
+            | EventKind::AgentClaimed(_) => {}
             EventKind::Frame(_)
             | EventKind::Http(_)
             | EventKind::RunStarted(_)

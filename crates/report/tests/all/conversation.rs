@@ -145,6 +145,7 @@ fn events(prompt: &str) -> Vec<EventKind> {
         }),
         EventKind::Prompted {
             text: Body::Text(prompt.to_owned()),
+            turn: None,
         },
         EventKind::ToolsOffered {
             tools: text(json!([{"name": "echo"}])),

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use self::helpers::Helper;
 use super::names::assign;
 use super::rendering;
+use crate::replies::SamplerGuard;
 use crate::together::together;
 use proctor_wire::client::{CallError, Client, ListError, ListLimits};
 use proctor_wire::worker;
@@ -29,6 +30,8 @@ pub struct ConnectedServer {
     pub name: String,
     pub client: Client,
     pub allowed: AllowedTools,
+    /// Answers the server's sampling requests, as long as the server is connected.
+    pub sampling: Option<SamplerGuard>,
 }
 
 /// The tools that an agent can call.
@@ -284,9 +287,12 @@ fn model_result(
             }),
             None => Ok(Err(error.to_string())),
         },
-        Err(error @ (CallError::Rpc(_) | CallError::TooLarge { .. } | CallError::Http { .. })) => {
-            Ok(Err(error.to_string()))
-        }
+        Err(
+            error @ (CallError::Rpc(_)
+            | CallError::TooLarge { .. }
+            | CallError::Http { .. }
+            | CallError::InputRefused(_)),
+        ) => Ok(Err(error.to_string())),
         Err(
             error @ (CallError::Gone { .. }
             | CallError::Broken(_)

@@ -54,6 +54,7 @@ pub(super) async fn prepare(
         gates: gates::planned(&options.run.gates, &PlannedGates::default())?,
         known_failures: Vec::new(),
         stop_when_decided: options.run.stop_when_decided,
+        protocol: None,
         profile: None,
     };
     let mut suite = bare_suite(&options.servers);

@@ -19,6 +19,7 @@ use super::Engine;
 use super::error::EngineError;
 use super::host::{Host, HostNotice};
 use super::options::RunOptions;
+use super::other_models;
 use super::planning::judge_name;
 use crate::context::{RunContext, Worker};
 use crate::external::{ExternalAgent, JudgeProgram, sent_key};
@@ -51,7 +52,10 @@ pub(super) fn context(
         }
         None => None,
     };
-    require_prices(options, &suite, trials, &prices, &models, &judges)?;
+    let others = other_models::open(&suite, trials, asked, &env)?;
+    let all_others: Vec<Arc<Model>> = others.values().cloned().collect();
+    let besides = [&judges[..], &all_others].concat();
+    require_prices(options, &suite, trials, &prices, &models, &besides)?;
     if asked.replay.is_none() {
         require_enforced_limits(options, &suite, trials, &agents)?;
     }
@@ -71,6 +75,7 @@ pub(super) fn context(
     Ok(RunContext {
         agents,
         judges,
+        others,
         meter: Arc::new(Meter::new(
             prices,
             Budget {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use proctor_core::event::{PassHatGate, PlannedProfile};
 use proctor_core::plan::PlanOptions;
 use proctor_core::suite::Server;
+use proctor_core::suite::protocol::ProtocolPin;
 use proctor_wire::client::Timeouts;
 
 use super::offers::EvalSelection;
@@ -60,6 +61,8 @@ pub struct CheckOptions {
     pub pass_env: Vec<String>,
     /// The turn limit for shipped scenarios; by default their own, or 10.
     pub max_turns: Option<u32>,
+    /// The protocol version or era of all servers, in place of the suite's own.
+    pub protocol: Option<ProtocolPin>,
     /// The response timeout of servers.
     pub call_timeout: Duration,
     pub consent: ConsentTerms,
@@ -86,6 +89,7 @@ impl CheckOptions {
             judge: None,
             pass_env: Vec::new(),
             max_turns: None,
+            protocol: None,
             call_timeout: Duration::from_mins(1),
             consent: ConsentTerms::default(),
             run: RunOptions::default(),

@@ -10,6 +10,7 @@ use proctor_core::event::{PlannedOptions, PlannedWarning, RunPlanned};
 use proctor_core::problem::{Code, Problems};
 use proctor_core::provider::Provider;
 use proctor_core::suite::agent::{AgentKind, ModelRef};
+use proctor_core::suite::protocol::{ProtocolPin, UnknownProtocol};
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::{
     Agent, Case, Inputs, Isolation, JudgeConfig, JudgeModel, Server, Suite, load, load_agent,
@@ -222,6 +223,7 @@ fn requested_options(
         gates: None,
         known_failures: Vec::new(),
         stop_when_decided: options.run.stop_when_decided,
+        protocol: options.protocol.map(|pin| pin.to_string()),
         profile: options.run.profile.clone().map(Box::new),
     };
     let (RunSource::Replay { folder, strict, .. }, Some(then)) = (&options.source, replayed) else {
@@ -233,6 +235,7 @@ fn requested_options(
         asked.model.clone_from(&then.model);
     }
     asked.judge = asked.judge.or_else(|| then.judge.clone());
+    asked.protocol = asked.protocol.or_else(|| then.protocol.clone());
     asked.model_tap |= then.model_tap;
     asked.pass_env.extend(then.pass_env.iter().cloned());
     let folder = std::path::absolute(folder)
@@ -273,6 +276,10 @@ fn options_to_resume(
         gates: earlier.gates.clone(),
         known_failures: earlier.known_failures.clone(),
         stop_when_decided: earlier.stop_when_decided,
+        protocol: match options.protocol {
+            Some(pin) => Some(pin.to_string()),
+            None => earlier.protocol.clone(),
+        },
         profile: earlier.profile.clone(),
     })
 }
@@ -339,12 +346,20 @@ async fn load_suite(
     }
 }
 
-/// Replaces the suite's agents and judge by those of the command line.
+/// Replaces the suite's agents, judge and protocol by those of the command line.
 pub(super) fn stand_in(
     asked: &PlannedOptions,
     suite: &mut Suite,
     host: &dyn Host,
 ) -> Result<(), EngineError> {
+    if let Some(text) = &asked.protocol {
+        let pin: ProtocolPin = text
+            .parse()
+            .map_err(|error: UnknownProtocol| EngineError::usage(error.to_string()))?;
+        for server in &mut suite.servers {
+            server.client.protocol = Some(pin);
+        }
+    }
     let mut problems = Problems::default();
     let mut open = |text: &String| -> Result<Option<Agent>, EngineError> {
         let parsed = ModelRef::parse(text);
@@ -423,6 +438,22 @@ fn refuse_external_agents(suite: &Suite) -> Result<(), EngineError> {
         shipped.is_some_and(|shipped| shipped.eval.input.kind() != "execution")
     };
     let program = suite.agents.iter().find(|agent| is_external(agent));
+    let conversing = suite.cases.iter().find(|case| !case.turns.is_empty());
+    if let (Some(agent), Some(case)) = (program, conversing) {
+        return Err(EngineError::usage(format!(
+            "the external agent `{}` can't do `{}`, which has `turns`: only `builtin.llm-agent` \
+             takes more than one message of the user",
+            agent.name, case.name
+        )));
+    }
+    let replying = suite.cases.iter().find(|case| !case.replies.is_empty());
+    if let (Some(agent), Some(case)) = (program, replying) {
+        return Err(EngineError::usage(format!(
+            "`replies` of `{}` have no effect on the external agent `{}`: it answers the requests \
+             of servers itself",
+            case.name, agent.name
+        )));
+    }
     let is_conversation = |case: &&Case| {
         let selection = case.selection.as_ref();
         selection.is_some_and(|selection| selection.messages.len() > 1)

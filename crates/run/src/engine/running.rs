@@ -320,7 +320,13 @@ async fn look_at_servers(
     for server in servers {
         let recorder = Recorder::nothing().redacting(&context.redactor);
         let trial = (!is_shared).then_some(folder.values());
-        let options = context.connect_options(Actor::Preflight, recorder, trial);
+        // Servers list tools by the capabilities of their client.
+        let declared = context.suite.declared_replies(&server);
+        let options = proctor_wire::client::ConnectOptions {
+            answers: crate::replies::answers(&declared, None, trial)
+                .map_err(|error| PreflightError::StartFailed(error.to_string()))?,
+            ..context.connect_options(Actor::Preflight, recorder, trial)
+        };
         let found = preflight::look(&server, &options).await?;
         let ServerProbe {
             report,

@@ -263,6 +263,7 @@ impl Trial {
             .map_err(|error| cancelled(error.to_string()))?;
         self.recorder.record(EventKind::Prompted {
             text: Body::Text(prompt.to_owned()),
+            turn: None,
         });
         let line = self.line(external).await?;
         let worked = tokio::select! {

@@ -10,7 +10,6 @@ use proctor_core::fold::FoldedTrial;
 use proctor_core::grading::{CaseChecks, Grading, JudgeGrade, NextCheck, StepGrade};
 use proctor_core::suite::Step;
 use proctor_core::suite::step::{Action, Judgement};
-use proctor_core::transcript::Transcript;
 use proctor_core::transcript_file::TranscriptFile;
 use tokio::time::Instant;
 
@@ -49,12 +48,10 @@ impl Trial {
                     };
                     Some(self.on_record(|| grading.step(step, grade)))
                 }
-                NextCheck::Judge(step) => {
-                    match self.judge(steps, step, answer, &folded.transcript).await {
-                        Ok(grade) => Some(self.on_record(|| grading.judged(step, grade))),
-                        Err(ended) => return ended,
-                    }
-                }
+                NextCheck::Judge(step) => match self.judge(steps, step, answer, folded).await {
+                    Ok(grade) => Some(self.on_record(|| grading.judged(step, grade))),
+                    Err(ended) => return ended,
+                },
                 NextCheck::End(ended) => return ended,
             };
             self.graded(graded);
@@ -104,14 +101,14 @@ impl Trial {
         steps: &mut Steps,
         step: &Step,
         answer: &str,
-        transcript: &Transcript,
+        folded: &FoldedTrial,
     ) -> Result<JudgeGrade, TrialEnded> {
         let Action::Judge(judgement) = &step.action else {
             let reason = format!("the step `{}` has no criterion", step.id);
             return Err(errored(Blame::Suite, reason));
         };
         let started = Instant::now();
-        let ruling = self.rule(steps, judgement, answer, transcript).await?;
+        let ruling = self.rule(steps, judgement, answer, folded).await?;
         self.recorder.record(EventKind::StepEnded(StepEnded {
             phase: Phase::Grade,
             id: step.id.clone(),
@@ -133,7 +130,7 @@ impl Trial {
         steps: &mut Steps,
         judgement: &Judgement,
         answer: &str,
-        transcript: &Transcript,
+        folded: &FoldedTrial,
     ) -> Result<Ruling, TrialEnded> {
         let (Judgement::Contains(template) | Judgement::Exact(template)) = judgement;
         let reference = steps
@@ -145,9 +142,9 @@ impl Trial {
             .prompt()
             .map_err(|error| errored(Blame::Suite, error.to_string()))?;
         let exhibits = Exhibits {
-            prompt: &self.redacted_text(&prompt),
+            prompt: &folded.work.with_messages(&self.redacted_text(&prompt)),
             answer,
-            transcript: Some(transcript),
+            transcript: Some(&folded.transcript),
             answer_required: true,
         };
         match self.panel().rule(&criterion, &exhibits).await {

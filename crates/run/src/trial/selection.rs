@@ -108,6 +108,7 @@ impl Trial {
         };
         self.recorder.record(EventKind::Prompted {
             text: Body::Text(self.case().prompt.to_string()),
+            turn: None,
         });
         let request = ModelRequest {
             system: tools.instructions(),

@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use super::ending::{cancelled, errored, failed, timed_out};
 use super::{Trial, close, early_end, unanswered};
-pub use crate::agent::{AgentOutcome, LoopLimits, Task, Toolbox, drive};
+pub use crate::agent::{AgentOutcome, AgentSpending, LoopLimits, Task, Toolbox, drive};
 use crate::context::Worker;
 use crate::judge::{Criterion, Exhibits};
 use proctor_models::{AskError, ModelClient};
@@ -71,6 +71,9 @@ impl Trial {
             Input::Scenario(input) => self.play(shipped, tools, &input.messages).await,
             Input::Other(_) => Err(errored(Blame::Suite, "the eval has an unknown type")),
         };
+        if let Some(ended) = Self::reply_failure(tools) {
+            return ended;
+        }
         let shared_breach = self.shared_breach(tools);
         close(toolbox.take()).await;
         let folded = match self.folded().await {
@@ -254,6 +257,7 @@ impl Trial {
                 tokens: self.limits.max_tokens,
                 cost_usd: self.limits.max_cost_usd,
             },
+            spent: &mut AgentSpending::default(),
             watch: &|called| self.watch.called(called),
         })
         .await;
@@ -285,7 +289,8 @@ impl Trial {
 
     fn prompted(&self, text: &str) {
         let text = Body::Text(text.to_owned());
-        self.recorder.record(EventKind::Prompted { text });
+        self.recorder
+            .record(EventKind::Prompted { text, turn: None });
     }
 
     fn answered(&self, text: &str) {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{CallError, Client, Era};
-use crate::answers::ServerRequestReplies;
+use crate::answers::{SAMPLING, ServerRequestReplies};
 use crate::worker;
 
 /// The maximum number of rounds in which a server may request input.
@@ -92,7 +92,7 @@ impl Client {
                 });
             }
             next = params.clone();
-            let responses = responses(&header, self.connection.peer.answers())?;
+            let responses = responses(&header, self.connection.peer.answers()).await?;
             next.insert("inputResponses".to_owned(), responses);
             if let Some(state) = read(header.request_state) {
                 next.insert("requestState".to_owned(), state);
@@ -124,16 +124,26 @@ impl Client {
 }
 
 /// Returns the replies to the input requests of a result.
-fn responses(asks: &ResultHeader<'_>, answers: &ServerRequestReplies) -> Result<Value, CallError> {
+async fn responses(
+    asks: &ResultHeader<'_>,
+    answers: &ServerRequestReplies,
+) -> Result<Value, CallError> {
     let mut responses = Map::new();
     let questions: Map<String, Value> = read(asks.input_requests).unwrap_or_default();
-    for (key, question) in &questions {
+    for (key, mut question) in questions {
+        let params = question.get_mut("params").map(Value::take);
         let method = question.get("method").and_then(Value::as_str).unwrap_or("");
-        let answer = answers.to(method).map_err(|(_, why)| {
-            CallError::Malformed(format!("the server requested input with `{method}`: {why}"))
+        let reply = answers.to(method, params.unwrap_or_default());
+        let answer = reply.outcome().await.map_err(|(_, why)| {
+            let reason = format!("the server requested input with `{method}`: {why}");
+            if method == SAMPLING && answers.sampling.is_some() {
+                CallError::InputRefused(reason)
+            } else {
+                CallError::Malformed(reason)
+            }
         })?;
         let answer = serde_json::from_str(&answer).unwrap_or(Value::Null);
-        responses.insert(key.clone(), answer);
+        responses.insert(key, answer);
     }
     Ok(Value::Object(responses))
 }

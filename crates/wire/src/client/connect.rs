@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use proctor_core::event::Actor;
 use proctor_core::hint::listed;
+use proctor_core::suite::protocol::ProtocolPin;
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::{Server, TrialValues};
@@ -156,8 +157,12 @@ impl Client {
     ) -> Result<Self, ConnectError> {
         let probe = options.timeouts.probe.min(options.timeouts.connect / 3);
         let patience = options.timeouts.connect;
+        let pinned = server.client.protocol.map(|pin| match pin {
+            ProtocolPin::Handshake | ProtocolPin::Version(_) => Era::Handshake,
+            ProtocolPin::Stateless => Era::Stateless,
+        });
         // A server that starts slowly may miss the first request, and refuse the second.
-        let order: &[(Era, Duration)] = match options.era {
+        let order: &[(Era, Duration)] = match pinned.or(options.era) {
             Some(era) => &[(era, patience)],
             None => &[
                 (Era::Stateless, probe),
@@ -199,8 +204,11 @@ impl Client {
                 }
             }
         }
-        let (reason, stderr) = line.farewell(reason, options.timeouts.connect).await;
+        let (mut reason, stderr) = line.farewell(reason, options.timeouts.connect).await;
         line.close().await;
+        if let Some(pin) = server.client.protocol {
+            reason = format!("{reason}; the suite or `--protocol` requires `{pin}`");
+        }
         Err(ConnectError::StartFailed {
             server: server.name.clone(),
             reason,

@@ -1,13 +1,15 @@
 //! Additions to the parameters of a request: `_meta`, and the headers of the stateless era.
 
 use data_encoding::BASE64;
+use proctor_core::suite::protocol::HANDSHAKE_VERSIONS;
 use serde_json::{Map, Value, json};
 
 use super::Era;
 
-/// The newest version of each era.
-pub(super) const HANDSHAKE_VERSION: &str = "2025-11-25";
-pub(super) const STATELESS_VERSION: &str = "2026-07-28";
+pub(super) use proctor_core::suite::protocol::STATELESS_VERSION;
+
+/// The newest version of the handshake era.
+pub(super) const HANDSHAKE_VERSION: &str = HANDSHAKE_VERSIONS[HANDSHAKE_VERSIONS.len() - 1];
 
 const PREFIX: &str = "io.modelcontextprotocol/";
 

@@ -22,7 +22,7 @@ use super::{BackgroundSends, GOODBYE, Labels, MAX_MESSAGE};
 use crate::auth::TokenSource;
 use crate::http_client::{AddressError, parse_headers, parse_url};
 use crate::network;
-use crate::peer::{MessageSource, Peer, RequestFailure};
+use crate::peer::{AnswerMessage, MessageSource, Peer, RequestFailure};
 use crate::recorder::ConnectionTap;
 use crate::worker;
 
@@ -215,7 +215,17 @@ impl HttpLink {
                 from.tap.finding(FindingKind::Dropped, detail);
                 continue;
             };
-            let posted = self.post(peer, answer, &Labels::unasked(from.tap));
+            let labels = Labels::unasked(from.tap);
+            let posted = match answer {
+                AnswerMessage::Ready(message) => self.post(peer, message, &labels),
+                AnswerMessage::Later(later) => {
+                    let (link, peer) = (self.clone(), peer.clone());
+                    tokio::spawn(async move {
+                        let message = later.await;
+                        let _ = link.post(&peer, message, &labels).await;
+                    })
+                }
+            };
             tokio::spawn(async move {
                 let _ = posted.await;
                 drop(place);

@@ -19,7 +19,7 @@ use super::{BackgroundSends, Labels, MAX_MESSAGE};
 use crate::auth::TokenSource;
 use crate::http_client::{AddressError, parse_headers, parse_url};
 use crate::network::{self, shown_address};
-use crate::peer::{MessageSource, Peer, PeerClose, RequestFailure};
+use crate::peer::{AnswerMessage, MessageSource, Peer, PeerClose, RequestFailure};
 use crate::recorder::{ConnectionTap, OversizedMessage};
 
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -281,7 +281,15 @@ impl LegacyStream {
                     Ok(data) => {
                         peer.record(&data, &from);
                         for answer in peer.receive(&data, &from) {
-                            if answers.try_send(answer).is_err() {
+                            let message = match answer {
+                                AnswerMessage::Ready(message) => message,
+                                AnswerMessage::Later(later) => {
+                                    let answers = answers.clone();
+                                    tokio::spawn(async move { answers.send(later.await).await });
+                                    continue;
+                                }
+                            };
+                            if answers.try_send(message).is_err() {
                                 peer.tap().finding(
                                     FindingKind::Dropped,
                                     "the server did not accept a response",

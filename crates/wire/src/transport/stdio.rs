@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::MAX_MESSAGE;
 use super::lines::{self, LineHandler, LineWriter, Noise};
-use crate::peer::{MessageSource, Peer, PeerClose, ServerMessageHandler};
+use crate::peer::{AnswerMessage, MessageSource, Peer, PeerClose, ServerMessageHandler};
 use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 
 /// The length of the write queue.
@@ -65,11 +65,11 @@ async fn read(
     writer: Arc<LineWriter<Arc<ConnectionTap>>>,
 ) {
     let tap = peer.tap();
-    let mut answer = |answer| {
-        // The link does not wait for a server that sends requests faster than it reads responses.
-        if !writer.send_soon(tap.clone(), answer) {
-            let detail = "the server did not accept a response";
-            tap.finding(FindingKind::Dropped, detail);
+    let mut answer = |answer| match answer {
+        AnswerMessage::Ready(message) => send_answer(&writer, tap, message),
+        AnswerMessage::Later(later) => {
+            let (writer, tap) = (writer.clone(), tap.clone());
+            tokio::spawn(async move { send_answer(&writer, &tap, later.await) });
         }
     };
     let mut incoming = ServerMessageHandler {
@@ -83,6 +83,18 @@ async fn read(
     };
     lines::read(stdout, MAX_MESSAGE, &mut incoming).await;
     peer.end(PeerClose::Closed);
+}
+
+/// The link does not wait for a server that sends requests faster than it reads responses.
+fn send_answer(
+    writer: &LineWriter<Arc<ConnectionTap>>,
+    tap: &Arc<ConnectionTap>,
+    message: Vec<u8>,
+) {
+    if !writer.send_soon(tap.clone(), message) {
+        let detail = "the server did not accept a response";
+        tap.finding(FindingKind::Dropped, detail);
+    }
 }
 
 impl LineHandler for ServerMessageHandler<'_> {

@@ -2,7 +2,7 @@
 
 use mcp_evals::ListedEval;
 use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_run::engine::offers::ServerOffer;
 use serde_json::{Value, json};
 
@@ -20,6 +20,7 @@ pub(super) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
         },
         allowed: AllowedTools::All,
         auth: None,
+        client: ClientSettings::default(),
         written: "server".to_owned(),
     };
     ServerOffer::of(server, tools.to_vec(), listed)

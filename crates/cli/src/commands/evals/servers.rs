@@ -12,14 +12,21 @@ use proctor_wire::recorder::Recorder;
 
 use crate::args::EvalServersArgs;
 use crate::commands::engine;
-use crate::commands::session::{CommandOutcome, at_url, from_config, named, of_command};
+use crate::commands::session::{CommandOutcome, at_url, from_config, named, of_command, speaking};
 use crate::commands::stops::StopSignals;
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
 
-/// The servers that the flags name.
+/// The servers that the flags name, with the protocol that `--protocol` pins.
 pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Vec<Server>> {
+    let servers = named_servers(args)?.into_iter();
+    Ok(servers
+        .map(|server| speaking(server, args.protocol))
+        .collect())
+}
+
+fn named_servers(args: &EvalServersArgs) -> anyhow::Result<Vec<Server>> {
     if let Some(url) = &args.url {
         return Ok(vec![at_url(url, &args.headers)]);
     }

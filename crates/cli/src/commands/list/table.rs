@@ -126,7 +126,7 @@ fn checks(case: &Case) -> String {
     let mut names: Vec<String> = Vec::new();
     for check in &case.checks {
         let name = match check.details().len() {
-            0 | 1 => check.name().to_owned(),
+            0 | 1 => check.name().into_owned(),
             many => format!("{}×{many}", check.name()),
         };
         names.push(name);

@@ -306,6 +306,7 @@ fn skills_are_loaded_or_not_if_the_agent_tells() {
         skills: Some(vec![load(4, "pdf"), load(5, "xls")]),
         unread: Vec::new(),
         selection: None,
+        messages: Vec::new(),
     };
     check_pass(
         &Check::SkillsLoaded(vec![pattern.clone(), skill("xls")]),

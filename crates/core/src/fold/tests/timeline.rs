@@ -155,7 +155,7 @@ fn an_answered_call_makes_room_for_the_next() {
         TimelineItem::Call(call) => {
             matches!(call.answer, CallOutcome::Result(Payload::Value(_)))
         }
-        TimelineItem::Turn(_) => false,
+        TimelineItem::Turn(_) | TimelineItem::ServerRequest(_) | TimelineItem::Message(_) => false,
     };
     let (outline, items) = trial.streamed(&options);
     assert_eq!((outline.calls, items.len()), (100, 100));

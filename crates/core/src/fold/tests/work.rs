@@ -70,7 +70,10 @@ fn prompt_answer_steps_and_checks_are_in_order() {
         notes: vec!["a note".to_owned()],
     };
     let folded = Trial::empty()
-        .event(EventKind::Prompted { text: text("do") })
+        .event(EventKind::Prompted {
+            text: text("do"),
+            turn: None,
+        })
         .event(EventKind::AgentAnswered { text: text("done") })
         .event(EventKind::StepEnded(step.clone()))
         .event(EventKind::Graded(graded.clone()))
@@ -97,7 +100,10 @@ fn a_phase_lasts_until_the_next_one_or_the_end() {
     let folded = Trial::empty()
         .phase(Phase::Setup)
         .phase(Phase::Drive)
-        .event(EventKind::Prompted { text: text("do") })
+        .event(EventKind::Prompted {
+            text: text("do"),
+            turn: None,
+        })
         .phase(Phase::Grade)
         .event(EventKind::AgentAnswered { text: text("") })
         .event(EventKind::AgentAnswered { text: text("") })
@@ -164,7 +170,10 @@ fn long_texts_are_bounded() {
         notes: vec![long.clone()],
     };
     let work = Trial::empty()
-        .event(EventKind::Prompted { text: text(&long) })
+        .event(EventKind::Prompted {
+            text: text(&long),
+            turn: None,
+        })
         .event(EventKind::Graded(graded))
         .event(EventKind::AgentAnswered {
             text: Body::Cut {

@@ -8,6 +8,7 @@ use crate::suite::step::{
     Action, ContentCheck, Field, HttpBody, Judgement, PatternTemplate, ScriptStep, ToolStep,
 };
 use crate::suite::template::{Reference, Template, TemplatePart, TemplateValue};
+use crate::suite::turns::UserTurn;
 use crate::suite::{Case, Step};
 
 /// The names that the templates of a case refer to.
@@ -54,6 +55,8 @@ type OnValue<'a> = &'a mut dyn FnMut(&mut TemplateValue);
 
 fn each_template(case: &mut Case, on: OnTemplate<'_>, on_value: OnValue<'_>) {
     on(&mut case.prompt);
+    let turns = case.turns.iter_mut().flat_map(UserTurn::templates);
+    turns.for_each(&mut *on);
     let steps = case.setup.iter_mut();
     for step in steps.chain(&mut case.verify).chain(&mut case.cleanup) {
         of_step(step, on, on_value);

@@ -11,10 +11,10 @@ use crate::suite::variables::{Environment, expand};
 /// Where the texts of an MCP config are resolved.
 #[derive(Clone, Copy)]
 pub(in crate::suite) struct TextScope<'a> {
-    pub(super) env: &'a Environment,
-    pub(super) isolation: Isolation,
+    pub(in crate::suite) env: &'a Environment,
+    pub(in crate::suite) isolation: Isolation,
     /// Whether trials fill in templates.
-    pub(super) has_templates: bool,
+    pub(in crate::suite) has_templates: bool,
     pub(in crate::suite) cx: &'a Context<'a>,
 }
 

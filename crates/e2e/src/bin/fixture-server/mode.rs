@@ -102,6 +102,7 @@ modes! {
     EvalsListChanged "evals-list-changed" "" "declare `listChanged`, and send `list_changed` when the evals change";
     EvalsBigRubric "evals-big-rubric" "=BYTES" "one more eval, `big-rubric`, with a rubric of BYTES";
     MetaEverywhere "meta-everywhere" "" "`_meta` in every object of every result, except in arguments, schemas, capabilities, structured content and `expected`";
+    SpeaksVersion "speaks-version" "=2024-11-05|2025-03-26" "answer `initialize` with this protocol version, whatever the client requests";
     AsksClient "asks-client" "=roots|sampling|elicitation" "send a request to the client during a call, and wait for its response";
 }
 

@@ -245,6 +245,12 @@ fn initialize(exchange: &Exchange) -> Reply {
         .into_iter()
         .find(|&known| known == requested)
         .unwrap_or(HANDSHAKE[3]);
+    let version = exchange
+        .server
+        .options
+        .modes
+        .argument(Mode::SpeaksVersion)
+        .unwrap_or(version);
     if !matches!(exchange.channel, Channel::Response(_)) {
         let channel = exchange.channel.clone();
         // The stream is already open, so this can't fail.

@@ -11,7 +11,7 @@ use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_wire::proxy::{Admission, Bridge, ProxyOptions};
 use proctor_wire::recorder::Recorder;
 use tempfile::TempDir;
@@ -51,6 +51,7 @@ pub fn command(program: &str, args: &[&str]) -> Server {
         },
         allowed: AllowedTools::All,
         auth: None,
+        client: ClientSettings::default(),
         written: "bridged".to_owned(),
     }
 }

@@ -11,7 +11,7 @@ use proctor_core::event::{
 use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_e2e::session::{MARK, survivors};
 use proctor_wire::proxy::{AdmissionPolicy, ProxyOptions, Relay};
 use proctor_wire::recorder::Recorder;
@@ -240,6 +240,7 @@ fn server(command: &[&str], mark: &str, folder: &Path) -> Server {
         },
         allowed: AllowedTools::All,
         auth: None,
+        client: ClientSettings::default(),
         written: "fixture-server".to_owned(),
     }
 }

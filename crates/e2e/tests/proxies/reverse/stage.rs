@@ -12,7 +12,7 @@ use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::{RecordOptions, RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_wire::proxy::{Admission, ProxyOptions, ReverseProxy};
 use proctor_wire::recorder::Recorder;
 use tempfile::TempDir;
@@ -50,6 +50,7 @@ pub fn server(transport: Transport) -> Server {
         transport,
         allowed: AllowedTools::All,
         auth: None,
+        client: ClientSettings::default(),
         written: "as written".to_owned(),
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn read_a_file(run: &RunWriter) -> Result<(), RecordError> {
     })?;
     add(EventKind::Prompted {
         text: text("Read /etc/motd."),
+        turn: None,
     })?;
     add(opened())?;
     add(asked(1, Purpose::Agent))?;

@@ -1,6 +1,6 @@
 //! Selections of evals, and offers for other tests.
 
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use serde_json::json;
 
 use super::*;
@@ -19,6 +19,7 @@ pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
         },
         allowed: AllowedTools::All,
         auth: None,
+        client: ClientSettings::default(),
         written: "server".to_owned(),
     };
     ServerOffer::of(server, tools.to_vec(), listed)

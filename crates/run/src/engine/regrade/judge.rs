@@ -73,7 +73,7 @@ impl RegradeJudge {
             Err(reason) => return unanswered(reason),
         };
         let exhibits = Exhibits {
-            prompt: &prompt,
+            prompt: &work.with_messages(&prompt),
             answer: &answer,
             transcript: Some(&recorded.folded.transcript),
             answer_required: true,

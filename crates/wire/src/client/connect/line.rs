@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proctor_core::event::WireKind;
 use proctor_core::suite::Server;
+use proctor_core::suite::protocol::ProtocolPin;
 use proctor_core::suite::server::Transport;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -31,6 +32,8 @@ pub(super) struct UnprobedConnection {
     peer: Arc<Peer>,
     link: Link,
     process: Option<Process>,
+    /// The only version that the handshake may negotiate.
+    version: Option<&'static str>,
 }
 
 /// Why a handshake failed.
@@ -120,6 +123,10 @@ impl UnprobedConnection {
             peer,
             link,
             process,
+            version: match server.client.protocol {
+                Some(ProtocolPin::Version(version)) => Some(version),
+                Some(ProtocolPin::Handshake | ProtocolPin::Stateless) | None => None,
+            },
         })
     }
 
@@ -175,7 +182,7 @@ impl UnprobedConnection {
 
     async fn initialize(&self, patience: Duration) -> Result<ServerIdentity, HandshakeError> {
         let params = json!({
-            "protocolVersion": HANDSHAKE_VERSION,
+            "protocolVersion": self.version.unwrap_or(HANDSHAKE_VERSION),
             "capabilities": self.peer.answers().capabilities(),
             "clientInfo": meta::client_info(),
         });
@@ -191,6 +198,10 @@ impl UnprobedConnection {
             let reason = "its response to `initialize` has no protocol version";
             return Err(HandshakeError::Refused(reason.to_owned()));
         };
+        if self.version.is_some_and(|pinned| pinned != version) {
+            let reason = format!("it offers protocol version `{version}`");
+            return Err(HandshakeError::OtherVersion(reason));
+        }
         let version = version.to_owned();
         if let Link::Http(link) = &self.link {
             link.begin_session(&version);
@@ -229,8 +240,14 @@ impl UnprobedConnection {
         wire.request(method, params, headers, patience)
             .await
             .map_err(|error| match error {
-                WireError::Failed(RequestFailure::Rpc(RpcError { code, message, .. })) => {
-                    let reason = format!("it answered `{method}` with error {code}: {message}");
+                WireError::Failed(RequestFailure::Rpc(RpcError {
+                    code,
+                    message,
+                    data,
+                })) => {
+                    let offered = data.as_deref().map(offered).unwrap_or_default();
+                    let reason =
+                        format!("it answered `{method}` with error {code}: {message}{offered}");
                     match (code, era) {
                         (UNSUPPORTED_VERSION, Era::Stateless) => {
                             HandshakeError::OtherVersion(reason)
@@ -309,6 +326,15 @@ impl UnprobedConnection {
 
     pub(super) async fn close(self) {
         close(&self.peer, &self.link, self.process).await;
+    }
+}
+
+/// The versions that an error names, as a part of a sentence.
+fn offered(data: &RawValue) -> String {
+    let data: Value = serde_json::from_str(data.get()).unwrap_or_default();
+    match data.get("supported").filter(|versions| versions.is_array()) {
+        Some(versions) => format!("; it supports {versions}"),
+        None => String::new(),
     }
 }
 

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use proctor_core::event::Actor;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_core::suite::{Environment, Server};
 use proptest::prelude::*;
 
@@ -49,6 +49,7 @@ async fn passed_through(sent: &[u8], kind: &'static str, answer: &[u8]) -> (Vec<
         },
         auth: None,
         allowed: AllowedTools::All,
+        client: ClientSettings::default(),
         written: "server".to_owned(),
     };
     let options = ProxyOptions {

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use proctor_core::event::Outcome;
-use proctor_core::suite::server::Transport;
+use proctor_core::suite::server::{ClientSettings, Transport};
 
 use super::*;
 
@@ -17,6 +17,7 @@ fn server(allowed: AllowedTools) -> Server {
         },
         allowed,
         auth: None,
+        client: ClientSettings::default(),
         written: "ev".to_owned(),
     }
 }
