@@ -227,6 +227,7 @@ impl Check {
             }
             Self::CallOrder(entries) => entries.iter().map(|entry| entry.server.as_str()).collect(),
             Self::Selection(check) => check.server.iter().map(String::as_str).collect(),
+            Self::OfTurn { check, .. } => check.servers(),
             Self::MinToolCalls(_)
             | Self::MaxToolCalls(_)
             | Self::NoDuplicateCalls

@@ -275,6 +275,7 @@ mod tests {
                 }],
                 withheld: Vec::new(),
             }),
+            messages: Vec::new(),
         };
         let text = serde_json::to_string(&transcript).unwrap();
         assert_eq!(

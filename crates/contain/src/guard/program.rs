@@ -20,7 +20,7 @@ pub const BUILD: &str = match std::str::from_utf8(&LABEL) {
     Err(_) => panic!("the label is ASCII"),
 };
 
-const SOURCES: [&[u8]; 9] = [
+const SOURCES: [&[u8]; 11] = [
     include_bytes!("../guard.rs"),
     include_bytes!("order.rs"),
     include_bytes!("program.rs"),
@@ -28,13 +28,9 @@ const SOURCES: [&[u8]; 9] = [
     include_bytes!("watch.rs"),
     include_bytes!("../os.rs"),
     include_bytes!("../os/descendants.rs"),
-    #[cfg(not(any(target_os = "macos", feature = "posix")))]
     include_bytes!("../os/linux.rs"),
-    #[cfg(not(any(target_os = "macos", feature = "posix")))]
     include_bytes!("../os/linux/processes.rs"),
-    #[cfg(any(target_os = "macos", feature = "posix"))]
     include_bytes!("../os/posix.rs"),
-    #[cfg(any(target_os = "macos", feature = "posix"))]
     include_bytes!("../os/posix/processes.rs"),
 ];
 
@@ -61,7 +57,8 @@ const fn label() -> [u8; PREFIX.len() + 16] {
 
 /// The 64-bit FNV-1a hash of the sources.
 const fn hash() -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    // The feature chooses among the sources.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325 ^ cfg!(feature = "posix") as u64;
     let mut source = 0;
     while source < SOURCES.len() {
         let mut at = 0;

@@ -41,7 +41,7 @@ impl ServerList {
                 let place = case
                     .places
                     .iter()
-                    .find(|place| place.check == CheckId::Assertion(check.name().to_owned()));
+                    .find(|place| place.check == CheckId::Assertion(check.name().into_owned()));
                 let place = place.map_or(String::new(), |place| {
                     format!(" ({}:{})", place.path, place.line)
                 });
