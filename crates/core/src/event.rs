@@ -26,7 +26,9 @@ pub use crate::phase::Phase;
 pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd, TrialFolder};
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
-pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
+pub use self::config::{
+    AgentConfig, RunConfig, ServerConfig, SurfaceConfig, TaskSetConfig, TimeoutConfig,
+};
 pub use self::context::SourceContext;
 pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};
 pub use self::known_failure::PlannedKnownFailure;

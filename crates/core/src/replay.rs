@@ -25,6 +25,7 @@ use crate::index;
 use crate::model::{Arguments, ModelMessage, ModelRequest, StopReason, Turn, Usage};
 use crate::record::{Blobs, RecordError, RunReader, TrialFile};
 
+pub use self::folder::without_folder;
 pub use self::surroundings::{Drift, Surroundings};
 
 /// A run whose model replies can be replayed.
@@ -277,11 +278,17 @@ fn results_of(message: &ModelMessage) -> usize {
 /// requests.
 pub fn digest(request: &ModelRequest, folder: Option<&str>) -> String {
     let text = json!(request).to_string();
-    let text = folder::without(&text, folder);
+    let text = without_folder(&text, folder);
     match request.system.as_deref().map(boundary::tokens) {
         Some(tokens) if !tokens.is_empty() => hash(&boundary::without(&text, &tokens)),
         _ => hash(&text),
     }
+}
+
+/// Whether a part of a request is random, which [`digest`] leaves out.
+pub fn has_random_part(request: &ModelRequest) -> bool {
+    let system = request.system.as_deref();
+    system.is_some_and(|system| !boundary::tokens(system).is_empty())
 }
 
 /// A digest to compare requests of an external agent: only the tools and the calls, since such
@@ -302,7 +309,7 @@ pub fn outline(request: &ModelRequest, folder: Option<&str>) -> String {
         }
     }
     let text = json!([tools, calls]).to_string();
-    hash(&folder::without(&text, folder))
+    hash(&without_folder(&text, folder))
 }
 
 fn hash(text: &str) -> String {

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Full, Limited};
+use proctor_core::asks::RequestDigest;
 use proctor_core::event::{Body as Kept, EventKind, ModelFailed, Purpose};
 use proctor_core::model::ModelRequest as Question;
 use proctor_core::replay::{RecordedReply, outline};
@@ -311,10 +312,11 @@ impl TapState {
                 format!("{provider}:{asked}")
             }
         };
-        let digest = outline(&question.request, self.recorder.trial_dir());
-        let number = self
+        let digest =
+            RequestDigest::Given(outline(&question.request, self.recorder.trial_dir()));
+        let (number, _) = self
             .recorder
-            .record_ask(|asks| asks.next(purpose, &model, &question.request, &digest));
+            .record_ask(|asks| asks.next(purpose, &model, &question.request, digest));
         PendingModelRequest {
             ask: number,
             purpose,

@@ -7,7 +7,7 @@ use super::RecordedReply;
 use crate::suite::template::Reference;
 
 /// The text with the template in place of the path, so that texts of two trials can be compared.
-pub(super) fn without<'a>(text: &'a str, folder: Option<&str>) -> Cow<'a, str> {
+pub fn without_folder<'a>(text: &'a str, folder: Option<&str>) -> Cow<'a, str> {
     match folder {
         Some(folder) if !folder.is_empty() && text.contains(folder) => {
             Cow::Owned(text.replace(folder, &Reference::TrialDir.to_string()))

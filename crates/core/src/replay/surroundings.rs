@@ -15,7 +15,7 @@ use crate::event::{Actor, ConnectionId, Direction, Event, EventKind, Purpose};
 use crate::json;
 use crate::message::{self, Id, Message, MessageKind};
 use crate::record::{Blobs, RecordError};
-use crate::replay::folder;
+use crate::replay::without_folder;
 
 /// What an external agent saw in one trial.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ impl Surroundings {
                     "tools/list" => AwaitedReply::Tools,
                     "tools/call" => {
                         let call = called(message.params);
-                        let call = folder::without(&call, self.folder.as_deref());
+                        let call = without_folder(&call, self.folder.as_deref());
                         AwaitedReply::Call(call.into_owned())
                     }
                     _ => return,
@@ -132,7 +132,7 @@ impl Surroundings {
     }
 
     fn hash(&self, text: &str) -> String {
-        super::hash(&folder::without(text, self.folder.as_deref()))
+        super::hash(&without_folder(text, self.folder.as_deref()))
     }
 
     /// The differences of `now`. Data that only one of the two has is not compared.
