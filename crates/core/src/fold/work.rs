@@ -357,10 +357,9 @@ impl WorkFold {
                 }
             }
             EventKind::Replayed { ask, drifted } => self.replayed(*ask, *drifted),
-            EventKind::TrialFolder(folder) if folder.kept => {
-                self.work.kept_folder = Some(folder.path.clone());
+            EventKind::TrialFolder(folder) => {
+                self.work.kept_folder = folder.kept.then(|| folder.path.clone());
             }
-            EventKind::TrialFolder(_) => {}
             EventKind::CallWithheld(name) => self.work.withheld.push(name.clone()),
             EventKind::ToolsSelected(selected) => {
                 self.work.selection = Some(super::selection::read(selected, blobs)?);
