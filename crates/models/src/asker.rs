@@ -74,12 +74,7 @@ impl ModelClient {
         let (ask, digest) = worker::on_body(request.text_bytes(), || {
             let folder = self.recorder.trial_dir();
             self.recorder.record_ask(|asks| {
-                asks.next(
-                    self.purpose,
-                    name,
-                    request,
-                    RequestDigest::Whole { folder },
-                )
+                asks.next(self.purpose, name, request, RequestDigest::Whole { folder })
             })
         });
         let mut reply = match &self.replay {

@@ -312,8 +312,7 @@ impl TapState {
                 format!("{provider}:{asked}")
             }
         };
-        let digest =
-            RequestDigest::Given(outline(&question.request, self.recorder.trial_dir()));
+        let digest = RequestDigest::Given(outline(&question.request, self.recorder.trial_dir()));
         let (number, _) = self
             .recorder
             .record_ask(|asks| asks.next(purpose, &model, &question.request, digest));
