@@ -29,11 +29,11 @@
  *   isFinished: boolean, context: any, proctor: string, command: string[], judge: string | null, facts: string[],
  *   tokens: string, cost: string, notes: string[], notRun: string[], warnings: string[]}} RunInfo */
 /** @typedef {{agent: string, trials: number, rate: Rate | null, choices: string[], confusion: [number, number, number][], notes: string[],
- *   tools: {name: string, hits: number, falseHits: number, misses: number, precision: string, recall: string}[]}} Selection */
+ *   tools: {name: string, hits: number, falseHits: number, misses: number, precision: string, recall: string}[]}} SelectionRows */
 /** @typedef {{version: number, run: RunInfo, gate: Gate, counts: Counts, rate: Rate | null, agents: Agent[], cases: Case[],
  *   worstFirst: number[], causes: Cause[], coverage: {used: Use[], sentences: string[], otherCalls: number,
  *   unreadArguments: number | null}, servers: Server[], outcomes: string[], blames: string[], strings: string[],
- *   sets: number[][], trials: Columns, selection?: Selection[]}} Overview */
+ *   sets: number[][], trials: Columns, selection?: SelectionRows[]}} Overview */
 /** @typedef {{seq: number, at: number, micros?: number, kind: string, [key: string]: any}} Item */
 /** @typedef {{seq: number | null, phase: string, id: string, kind: string, verdict: string, reason: RecordText | null,
  *   output: RecordText | null, micros: number}} Step */

@@ -15,7 +15,7 @@ function selections(run) {
     one.notes.length > 0 && h("ul", {}, one.notes.map((note) => h("li", {}, sentence(note))))));
 }
 
-/** The confusion matrix: a row for each expected tool, a column for each chosen one. @param {Selection} one */
+/** The confusion matrix: a row for each expected tool, a column for each chosen one. @param {SelectionRows} one */
 function matrix(one) {
   // A large matrix shows the tools that are part of a mistake; the others have only a diagonal.
   const confused = new Set(one.confusion.filter(([expected, chosen]) => expected !== chosen).flatMap(([expected, chosen]) => [expected, chosen]));

@@ -45,7 +45,7 @@ async function picture(file, window, act) {
 
 library(folder);
 faults(folder);
-const outage = run(folder, "check", "eval.yaml", "-n", "5", "--report", "report.html");
+const outage = run(folder, "check", "eval.yaml", "-n", "3", "--report", "report.html");
 if (outage.code !== 1) throw new Error(outage.err);
 const report = `file://${path.join(folder, "report.html")}`;
 
