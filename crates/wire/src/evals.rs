@@ -107,7 +107,7 @@ async fn subscribed(client: &Client) {
         // A server that can't notify is listed again before anything runs.
         let _ = client.request("subscriptions/listen", params).await;
     }
-    pending().await
+    pending::<()>().await;
 }
 
 /// One shipped eval, raw and parsed.

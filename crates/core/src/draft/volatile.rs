@@ -210,8 +210,8 @@ mod tests {
             assert_eq!(pattern.as_deref(), expected, "{text}");
             if let Some(pattern) = pattern {
                 let matcher = Matcher::compile(&json!({"$match": format!("^{pattern}$")}));
-                let matched = matcher.unwrap().evaluate(Some(&json!(text)));
-                assert!(matched.is_ok(), "{text}: {pattern}");
+                let found = matcher.unwrap().evaluate(Some(&json!(text)));
+                assert!(found.is_ok(), "{text}: {pattern}");
             }
         };
         for stable in [
