@@ -44,7 +44,7 @@ fn main() {
     });
     let redactor = Redactor::new(secrets);
     let redact = |text: &str| drop(redactor.text(text));
-    let digest = |text: &str| drop(replay::digest(&question(text)));
+    let digest = |text: &str| drop(replay::digest(&question(text), None));
     for (name, work) in [("redact", &redact as &dyn Fn(&str)), ("digest", &digest)] {
         println!(
             "{name:<16} {:>12} {:>12} {:>14}",

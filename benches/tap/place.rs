@@ -65,6 +65,7 @@ impl HostedRelay {
             pass: Vec::new(),
             guard: proctor(),
             editor: None,
+            trial: None,
         };
         let inside = runtime.enter();
         let relay = Relay::listen(&stdio_server(&[]), &options).expect("a relay can listen");

@@ -29,7 +29,7 @@ use proctor_wire::client::Timeouts;
 
 pub(crate) use self::agents::AgentsArgs;
 pub(crate) use self::call::{JsonArguments, TextSource, ToolArgument, json_object};
-pub(crate) use self::check::{CheckArgs, RunArgs};
+pub(crate) use self::check::{CheckArgs, KeepArg, RunArgs};
 pub(crate) use self::compare::{DiffArgs, DiffFormat, VerifyArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,

@@ -28,6 +28,7 @@ pub(crate) mod validate;
 pub(crate) mod view;
 pub(crate) mod viewer;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -162,8 +163,12 @@ fn tally(problems: &Problems) -> String {
     .map(|(count, word)| counted(count, word))
     .collect();
     if parts.is_empty() {
-        "no problems".to_owned()
-    } else {
-        parts.join(", ")
+        return "no problems".to_owned();
     }
+    let files: BTreeSet<_> = problems.iter().map(|problem| &problem.path).collect();
+    let files = match files.len() {
+        0 | 1 => String::new(),
+        several => format!(" in {several} files"),
+    };
+    format!("{}{files}", parts.join(", "))
 }

@@ -36,8 +36,46 @@ pub(crate) fn registration(shell: &str) -> anyhow::Result<String> {
     };
     let mut script = Vec::new();
     completer.write_registration(VARIABLE, "proctor", "proctor", "proctor", &mut script)?;
-    Ok(String::from_utf8(script)?)
+    let script = String::from_utf8(script)?;
+    Ok(match shell {
+        "bash" => format!(
+            "{BASH_COLONS}{}",
+            script.replace("-F _clap_complete_proctor", "-F _proctor")
+        ),
+        _ => script,
+    })
 }
+
+/// Bash splits words at colons, and replaces only what follows the last one. This function joins such words before it
+/// asks, and takes from the answers what is typed already.
+const BASH_COLONS: &str = r#"
+_proctor() {
+    if [[ $COMP_WORDBREAKS != *:* ]]; then
+        _clap_complete_proctor "$@"
+        return
+    fi
+    local joined=() last=-1 index=0 current=$2 rest=$COMP_LINE i word
+    for i in "${!COMP_WORDS[@]}"; do
+        word=${COMP_WORDS[i]}
+        if [[ $last -ge 0 && $rest != [[:space:]]* && ( $word == :* || ${joined[last]} == *: ) ]]; then
+            [[ $i -eq $COMP_CWORD ]] && current=${joined[last]}$2
+            joined[last]+=$word
+        else
+            last=$((last + 1))
+            joined[last]=$word
+        fi
+        [[ $i -eq $COMP_CWORD ]] && index=$last
+        rest=${rest#"${rest%%[![:space:]]*}"}
+        rest=${rest#"$word"}
+    done
+    # Behind a colon, bash names the colon as the word, and what follows as typed.
+    [[ ${COMP_WORDS[COMP_CWORD]} == :* ]] && current=${joined[index]}
+    local COMP_WORDS=("${joined[@]}") COMP_CWORD=$index
+    _clap_complete_proctor "$1" "$current" "$3"
+    local typed=${current%"${current##*:}"}
+    COMPREPLY=("${COMPREPLY[@]#"$typed"}")
+}
+"#;
 
 /// The commands, with completions wherever an argument is a run or a trial.
 fn command() -> Command {

@@ -1,6 +1,6 @@
-//! The guard, which runs behind the hidden command `proctor __guard`: it runs one program, and ends
-//! everything that the program started when the program ends, when Proctor asks, or when Proctor
-//! ends, even by SIGKILL.
+//! The guard: it runs one program, and ends everything that the program started when the program
+//! ends, when Proctor asks, or when Proctor ends, even by SIGKILL. It is a program of its own beside
+//! `proctor`, or the hidden command `proctor __guard`.
 //!
 //! On Linux the guard is a child subreaper: every process that the program starts, however it
 //! detaches itself, ends up as a child of the guard. So "no child left" means "no descendant left",
@@ -24,6 +24,7 @@
 //! macOS.
 
 mod order;
+mod program;
 mod signals;
 mod watch;
 
@@ -42,6 +43,7 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 use thiserror::Error;
 
 pub(crate) use self::order::Order;
+pub(crate) use self::program::program;
 use self::signals::GuardSignals;
 pub use self::signals::{piped as signal_pipe, take as take_signals};
 use self::watch::{GuardOutcome, Watch};
@@ -81,6 +83,15 @@ pub fn run(args: &[OsString]) -> ExitCode {
         ));
     }
     ending.status.map_or(FAILED.into(), end_like)
+}
+
+/// Says on stderr what the program is for, and of which build it is.
+pub fn explain() -> ExitCode {
+    say(&format_args!(
+        "Proctor starts this program to contain others ({})",
+        program::BUILD
+    ));
+    FAILED.into()
 }
 
 fn say(line: &dyn Display) {

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 pub use self::lingering::LingeringProcess;
 use crate::environment::server_environment;
 pub use crate::exit::ProcessExit;
-use crate::guard::{KILL_LIMIT, Order};
+use crate::guard::{self, KILL_LIMIT, Order};
 pub use crate::os::wait_for;
 use crate::program::{self, ProgramError};
 use crate::tail::{Tail, drain};
@@ -45,7 +45,7 @@ pub struct Spawn {
     /// The complete environment; the process inherits no other variable.
     pub env: BTreeMap<String, String>,
     pub folder: PathBuf,
-    /// The `proctor` binary, which contains the guard.
+    /// The `proctor` binary, which contains the guard or lies beside it.
     pub guard: PathBuf,
     /// The time between SIGTERM and SIGKILL when the process, or what it left running, has to be
     /// ended.
@@ -152,7 +152,7 @@ impl Spawn {
         let refused = |source| self.refused(source);
         // A relative path would be looked up after the guard has changed into the folder.
         let folder = std::path::absolute(folder).map_err(refused)?;
-        let guard = std::path::absolute(&self.guard).map_err(refused)?;
+        let guard = std::path::absolute(guard::program(&self.guard)).map_err(refused)?;
         let path = self.env.get("PATH").map(String::as_str);
         let order = Order {
             parent: getpid(),

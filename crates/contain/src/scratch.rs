@@ -2,7 +2,7 @@
 //! them.
 //!
 //! The main type is [`Scratch`]. A killed process can't remove its folders, so the next one does
-//! ([`sweep`]). A folder is in use as long as a process holds its lock. The system releases the
+//! ([`sweep`]), except for those that were kept on purpose. A folder is in use as long as a process holds its lock. The system releases the
 //! lock when the process dies for any reason, and unlike a pid, a lock can't be mistaken for one of
 //! another process.
 
@@ -70,12 +70,29 @@ impl Scratch {
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(path)
     }
+
+    /// Removes the folder, with everything in it. The error says why a part of it is left.
+    pub fn remove(mut self) -> io::Result<()> {
+        match self.root.take() {
+            Some(root) => remove(&root.keep()),
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves the folder in place for the user. No later run removes it.
+    pub fn keep(mut self) -> io::Result<()> {
+        if let Some(root) = self.root.take() {
+            let _ = root.keep();
+        }
+        fs::remove_file(self.path.join(LOCK))
+    }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Some(root) = self.root.take() {
-            remove(&root.keep());
+            // The next run tries again.
+            let _ = remove(&root.keep());
         }
     }
 }
@@ -96,7 +113,7 @@ pub fn sweep_in(parent: &Path) {
             && let Some(_lock) = abandoned(&entry.path())
         {
             // Keeps it locked meanwhile, so that no other sweep removes it too.
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = remove_all(&entry.path());
         }
     }
 }
@@ -121,12 +138,44 @@ fn abandoned(folder: &Path) -> Option<File> {
 }
 
 /// Removes a folder. Retries, since processes that were just ended may still write there.
-fn remove(root: &Path) {
+fn remove(root: &Path) -> io::Result<()> {
+    let mut removed = remove_all(root);
     for _ in 0..ATTEMPTS {
-        match fs::remove_dir_all(root) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(PAUSE),
-            _ => return,
+        match &removed {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                std::thread::sleep(PAUSE);
+                removed = remove_all(root);
+            }
+            _ => break,
         }
+    }
+    removed
+}
+
+/// Removes a folder even if folders in it can't be read or written. Follows no link.
+fn remove_all(root: &Path) -> io::Result<()> {
+    let removed = match fs::remove_dir_all(root) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_folders(root);
+            fs::remove_dir_all(root)
+        }
+        removed => removed,
+    };
+    removed.or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// Gives the owner all rights to a folder and the folders in it. What can't be changed is left.
+fn open_folders(root: &Path) {
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let _ = fs::set_permissions(&folder, Permissions::from_mode(0o700));
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        // The type of an entry is that of a link, not of its target.
+        let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.extend(inner.map(|entry| entry.path()));
     }
 }
 
@@ -189,6 +238,42 @@ mod tests {
         ] {
             assert!(kept.exists(), "{}", kept.display());
         }
+    }
+
+    #[test]
+    fn a_kept_folder_stays_and_is_never_swept() {
+        let parent = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new_in(parent.path()).unwrap();
+        let path = scratch.folder("trial").unwrap();
+        fs::write(path.join("note"), "x").unwrap();
+        scratch.keep().unwrap();
+        sweep_in(parent.path());
+        assert!(path.join("note").exists());
+    }
+
+    #[test]
+    fn folders_without_permissions_are_removed_and_targets_of_links_stay() {
+        let parent = tempfile::tempdir().unwrap();
+        let outside = parent.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("note"), "x").unwrap();
+        fs::set_permissions(&outside, Permissions::from_mode(0o500)).unwrap();
+        let scratch = Scratch::new_in(parent.path()).unwrap();
+        let path = scratch.path().to_owned();
+        let closed = scratch.folder("closed").unwrap();
+        fs::write(closed.join("note"), "x").unwrap();
+        symlink(&outside, closed.join("link")).unwrap();
+        symlink("..", closed.join("up")).unwrap();
+        fs::set_permissions(closed.join("note"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+        // As root, which needs no permission, this is what the first attempt leaves to do.
+        open_folders(&path);
+        assert_eq!(fs::metadata(&closed).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+        scratch.remove().unwrap();
+        assert!(!path.exists());
+        assert!(outside.join("note").exists());
+        assert_eq!(fs::metadata(&outside).unwrap().mode() & 0o777, 0o500);
     }
 
     #[test]

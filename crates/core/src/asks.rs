@@ -2,41 +2,61 @@
 //! are already recorded.
 //!
 //! The main type is [`ModelRequestLog`]. It changes only while the record is locked, so that a
-//! request and its tools are recorded together.
+//! request and its tools are recorded together. Each turn of a conversation sends all messages again, so the log reads
+//! the known ones only to see that they are the same: it serializes and hashes what is new.
 
-use crate::event::{Body, EventKind, ModelAsked, Purpose};
-use crate::model::{ModelMessage, ModelRequest};
+mod fingerprint;
+#[cfg(test)]
+mod tests;
+
 use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+
+use self::fingerprint::Fingerprints;
+use crate::event::{Body, EventKind, ModelAsked, Purpose};
+use crate::model::ModelRequest;
+use crate::replay;
 
 /// The model requests of one trial.
 #[derive(Default)]
 pub struct ModelRequestLog {
     count: u64,
-    /// A digest of the tools of the latest request.
-    offered: Option<String>,
+    fingerprints: Fingerprints,
+    /// The fingerprint of the tools of the latest request.
+    offered: Option<u64>,
     agent: LatestRequest,
     side: LatestRequest,
     judge: LatestRequest,
 }
 
-/// The latest request for one purpose.
-#[derive(Default)]
-struct LatestRequest {
-    messages: usize,
-    digest: String,
+/// How a replay compares a request with the recorded one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestDigest<'a> {
+    /// By all of it but the path of the trial's folder, as [`replay::digest`] does.
+    Whole { folder: Option<&'a str> },
+    /// By this digest.
+    Given(String),
+}
+
+/// A numbered request.
+#[derive(Debug)]
+pub struct LoggedRequest {
+    pub ask: u64,
+    pub digest: String,
+    /// The events to record for it.
+    pub events: Vec<EventKind>,
 }
 
 impl ModelRequestLog {
-    /// Numbers a request, and returns the events to record for it.
+    /// Numbers a request.
     pub fn next(
         &mut self,
         purpose: Purpose,
         model: &str,
         request: &ModelRequest,
-        digest: &str,
-    ) -> (u64, Vec<EventKind>) {
+        digest: RequestDigest<'_>,
+    ) -> LoggedRequest {
         self.count += 1;
         let mut events: Vec<EventKind> = self.offer(request).into_iter().collect();
         let latest = match purpose {
@@ -44,7 +64,20 @@ impl ModelRequestLog {
             Purpose::Side => &mut self.side,
             Purpose::Judge => &mut self.judge,
         };
-        let known = latest.go_on(&request.messages);
+        let messages = request.messages.iter();
+        let messages = messages.map(|message| self.fingerprints.message(message));
+        let messages: Vec<u64> = messages.collect();
+        let digest = match digest {
+            RequestDigest::Whole { folder } if replay::has_random_part(request) => {
+                replay::digest(request, folder)
+            }
+            RequestDigest::Whole { folder } => {
+                let frame = self.fingerprints.frame(request);
+                latest.digest.next(request, frame, &messages, folder)
+            }
+            RequestDigest::Given(digest) => digest,
+        };
+        let known = latest.go_on(messages);
         let written = ModelRequest {
             system: request.system.clone(),
             messages: request.messages[known..].to_vec(),
@@ -59,9 +92,13 @@ impl ModelRequestLog {
             model: model.to_owned(),
             known: known as u64,
             request: Body::Text(text(&written)),
-            digest: digest.to_owned(),
+            digest: digest.clone(),
         }));
-        (self.count, events)
+        LoggedRequest {
+            ask: self.count,
+            digest,
+            events,
+        }
     }
 
     /// The tools, if they differ from those of the latest request.
@@ -69,34 +106,98 @@ impl ModelRequestLog {
         if request.tools.is_empty() && self.offered.is_none() {
             return None;
         }
-        let tools = text(&request.tools);
-        let digest = hash(tools.as_bytes());
-        if self.offered.as_ref() == Some(&digest) {
+        let tools = self.fingerprints.tools(&request.tools);
+        if self.offered.replace(tools) == Some(tools) {
             return None;
         }
-        self.offered = Some(digest);
         Some(EventKind::ToolsOffered {
-            tools: Body::Text(tools),
+            tools: Body::Text(text(&request.tools)),
         })
     }
+}
+
+/// The latest request for one purpose.
+#[derive(Default)]
+struct LatestRequest {
+    /// The fingerprints of its messages.
+    messages: Vec<u64>,
+    digest: RollingDigest,
 }
 
 impl LatestRequest {
     /// Stores the messages of a new request, and returns how many of them continue the latest
     /// request: a continued conversation has more messages, and starts with the same.
-    fn go_on(&mut self, messages: &[ModelMessage]) -> usize {
-        let mut hash = Sha256::new();
-        let mut known = 0;
-        for (at, message) in messages.iter().enumerate() {
-            if at == self.messages && at > 0 && hex(hash.clone()) == self.digest {
-                known = at;
-            }
-            hash.update(text(message));
-            hash.update([0]);
-        }
-        self.messages = messages.len();
-        self.digest = hex(hash);
+    fn go_on(&mut self, messages: Vec<u64>) -> usize {
+        let is_longer = messages.len() > self.messages.len();
+        let known = if is_longer && messages.starts_with(&self.messages) {
+            self.messages.len()
+        } else {
+            0
+        };
+        self.messages = messages;
         known
+    }
+}
+
+/// The digest of a conversation's latest request, ready to go on with the next messages. The JSON of a request is its
+/// start, its messages with commas, and its end.
+#[derive(Default)]
+struct RollingDigest {
+    /// The fingerprint of everything besides the messages.
+    frame: Option<u64>,
+    end: String,
+    /// The fingerprints of the messages that are hashed.
+    messages: Vec<u64>,
+    hash: Sha256,
+}
+
+impl RollingDigest {
+    /// The digest of a request: that of all its JSON.
+    fn next(
+        &mut self,
+        request: &ModelRequest,
+        frame: u64,
+        messages: &[u64],
+        folder: Option<&str>,
+    ) -> String {
+        if self.frame != Some(frame) || !messages.starts_with(&self.messages) {
+            self.restart(request, frame, folder);
+        }
+        for (at, message) in request
+            .messages
+            .iter()
+            .enumerate()
+            .skip(self.messages.len())
+        {
+            if at > 0 {
+                self.hash.update(b",");
+            }
+            // A path lies inside of one message.
+            let text = text(message);
+            self.hash
+                .update(replay::without_folder(&text, folder).as_bytes());
+        }
+        self.messages = messages.to_vec();
+        hex(self.hash.clone().chain_update(&self.end))
+    }
+
+    fn restart(&mut self, request: &ModelRequest, frame: u64, folder: Option<&str>) {
+        const MESSAGES: &str = "\"messages\":[";
+        let whole = text(&ModelRequest {
+            system: request.system.clone(),
+            messages: Vec::new(),
+            tools: request.tools.clone(),
+            must_call: request.must_call.clone(),
+            max_tokens: request.max_tokens,
+            temperature: request.temperature,
+        });
+        // Only `system` comes before, and a quote inside of it is escaped.
+        let at = whole.find(MESSAGES).map_or(0, |at| at + MESSAGES.len());
+        let without = |part| replay::without_folder(part, folder);
+        self.hash = Sha256::new_with_prefix(without(&whole[..at]).as_bytes());
+        self.end = without(&whole[at..]).into_owned();
+        self.messages.clear();
+        self.frame = Some(frame);
     }
 }
 
@@ -105,126 +206,6 @@ pub fn text<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| Value::Null.to_string())
 }
 
-fn hash(bytes: &[u8]) -> String {
-    hex(Sha256::new_with_prefix(bytes))
-}
-
 fn hex(hash: Sha256) -> String {
     HEXLOWER.encode(&hash.finalize())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Tool, Turn};
-
-    fn request(messages: &[&str], tools: &[&str]) -> ModelRequest {
-        let tool = |name: &&str| Tool {
-            name: (*name).to_owned(),
-            description: None,
-            schema: serde_json::json!({}),
-        };
-        ModelRequest {
-            messages: messages
-                .iter()
-                .map(|text| ModelMessage::User((*text).to_owned()))
-                .collect(),
-            tools: tools.iter().map(tool).collect(),
-            ..ModelRequest::default()
-        }
-    }
-
-    /// How many messages were known, how many were written, and whether tools were.
-    fn ask(
-        asks: &mut ModelRequestLog,
-        purpose: Purpose,
-        request: &ModelRequest,
-    ) -> (u64, usize, bool) {
-        let (_, events) = asks.next(purpose, "m", request, "d");
-        let offered = matches!(events[0], EventKind::ToolsOffered { .. });
-        let Some(EventKind::ModelAsked(asked)) = events.last() else {
-            panic!("{events:?}");
-        };
-        let Body::Text(text) = &asked.request else {
-            panic!("{asked:?}");
-        };
-        let written: ModelRequest = serde_json::from_str(text).unwrap();
-        assert!(written.tools.is_empty());
-        (asked.known, written.messages.len(), offered)
-    }
-
-    #[test]
-    fn a_continued_conversation_is_not_written_again() {
-        let mut asks = ModelRequestLog::default();
-        let agent = Purpose::Agent;
-        assert_eq!(ask(&mut asks, agent, &request(&["a"], &[])), (0, 1, false));
-        assert_eq!(
-            ask(&mut asks, agent, &request(&["a", "b", "c"], &[])),
-            (1, 2, false)
-        );
-        assert_eq!(
-            ask(&mut asks, agent, &request(&["a", "b", "c", "d"], &[])),
-            (3, 1, false)
-        );
-    }
-
-    #[test]
-    fn a_new_conversation_is_written_completely() {
-        let mut asks = ModelRequestLog::default();
-        let agent = Purpose::Agent;
-        ask(&mut asks, agent, &request(&["a", "b"], &[]));
-        for fresh in [&["a", "b"][..], &["a"], &["x", "b", "c"], &["a", "b", "c"]] {
-            // The last one goes on from the second, not from the third.
-            assert_eq!(
-                ask(&mut asks, agent, &request(fresh, &[])),
-                (0, fresh.len(), false)
-            );
-        }
-        assert_eq!(
-            ask(
-                &mut asks,
-                Purpose::Judge,
-                &request(&["a", "b", "c", "d"], &[])
-            )
-            .0,
-            0
-        );
-        assert_eq!(
-            ask(&mut asks, agent, &request(&["a", "b", "c", "d"], &[])).0,
-            3
-        );
-    }
-
-    #[test]
-    fn an_edited_history_is_written_again() {
-        let mut asks = ModelRequestLog::default();
-        let mut long = request(&["a"], &[]);
-        long.messages.push(ModelMessage::Assistant(Turn::default()));
-        ask(&mut asks, Purpose::Agent, &long);
-        long.messages[0] = ModelMessage::User("b".to_owned());
-        long.messages.push(ModelMessage::User("c".to_owned()));
-        assert_eq!(ask(&mut asks, Purpose::Agent, &long), (0, 3, false));
-    }
-
-    #[test]
-    fn tools_are_written_when_they_change() {
-        let mut asks = ModelRequestLog::default();
-        let agent = Purpose::Agent;
-        let offered = [&["x"][..], &["x"], &["x", "y"], &["x"], &[], &[]]
-            .map(|tools| ask(&mut asks, agent, &request(&["a"], tools)).2);
-        assert_eq!(offered, [true, false, true, true, true, false]);
-    }
-
-    #[test]
-    fn requests_have_a_number_and_a_digest() {
-        let mut asks = ModelRequestLog::default();
-        let all = request(&["a", "b"], &["x"]);
-        assert_eq!(asks.next(Purpose::Agent, "m", &all, "d").0, 1);
-        let (number, events) = asks.next(Purpose::Judge, "m", &all, "d");
-        assert_eq!(number, 2);
-        let Some(EventKind::ModelAsked(asked)) = events.last() else {
-            panic!("{events:?}");
-        };
-        assert_eq!(asked.digest, "d");
-    }
 }

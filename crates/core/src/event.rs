@@ -26,7 +26,9 @@ pub use crate::phase::Phase;
 pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
-pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
+pub use self::config::{
+    AgentConfig, RunConfig, ServerConfig, SurfaceConfig, TaskSetConfig, TimeoutConfig,
+};
 pub use self::context::SourceContext;
 pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};
 pub use self::known_failure::PlannedKnownFailure;
@@ -126,6 +128,8 @@ pub enum EventKind {
     ToolsSelected(ToolsSelected),
     StepEnded(StepEnded),
     Graded(CheckEvaluated),
+    /// The trial is over, and its folder was removed or kept.
+    TrialFolder(TrialFolder),
     /// An event that only a newer version knows.
     #[serde(skip)]
     Unknown(UnknownEvent),
@@ -185,6 +189,7 @@ impl EventKind {
             | Self::AgentEnded(_)
             | Self::CallWithheld(_)
             | Self::Graded(_)
+            | Self::TrialFolder(_)
             | Self::Unknown(_) => Vec::new(),
         }
     }
@@ -233,6 +238,19 @@ pub struct TrialStarted {
     pub repeat: u32,
     /// The number of the attempt, from one.
     pub attempt: u32,
+}
+
+/// The folder of a trial, at its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialFolder {
+    /// The absolute path on the machine of the run.
+    pub path: String,
+    /// Whether the folder was left in place. It may have been removed since.
+    pub kept: bool,
+    /// Why Proctor could not remove it, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How a trial ended.

@@ -233,6 +233,7 @@ impl Fold {
             | EventKind::AgentWrote { .. }
             | EventKind::AgentClaimed(_)
             | EventKind::AgentEnded(_)
+            | EventKind::TrialFolder(_)
             | EventKind::CallWithheld(_)
             | EventKind::ToolsSelected(_)
             | EventKind::StepEnded(_)

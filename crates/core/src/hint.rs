@@ -45,6 +45,18 @@ pub fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     quoted.join(", ")
 }
 
+/// The digits of a number with separators: `12,345`.
+pub fn thousands(digits: &str) -> String {
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// `1 case`, `2 cases`.
 pub fn counted(count: usize, word: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };

@@ -19,7 +19,7 @@ use crate::record::{RecordError, RunReader};
 use crate::runs::RunEntry;
 use crate::summary::Counts;
 
-pub use self::cases::{CaseLine, CasePoint, Flakiness};
+pub use self::cases::{CaseLine, CasePoint, Flakiness, Slowdown};
 pub use self::marks::{Mark, MarkKind};
 
 /// One run in a list.

@@ -13,14 +13,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::micros;
-use crate::event::{FindingKind, RunEnded, RunStarted};
+use crate::event::{FindingKind, Outcome, RunEnded, RunStarted};
 use crate::fold::ModelActivity;
 use crate::gate::Gate;
 use crate::model::Usage;
 use crate::pass_rule::CaseVerdict;
 use crate::record::{RecordError, RunReader, SUMMARY, open_file};
 use crate::statistics::Rate;
-use crate::summary::{AgentSummary, CaseSummary, Counts, Summary};
+use crate::summary::{self, AgentSummary, AgentTrials, CaseSummary, Counts, Summary};
 
 /// The version of the file that this program reads and writes.
 pub const OVERVIEW_VERSION: u32 = 1;
@@ -116,6 +116,9 @@ pub struct CaseOverview {
     pub trials: Vec<[u32; 3]>,
     /// For each agent, whether the pass rule is met.
     pub rule: Vec<Answer>,
+    /// For each agent, the median duration of its trials with a verdict, in microseconds. Empty in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub medians: Vec<Option<u64>>,
 }
 
 impl Overview {
@@ -230,5 +233,21 @@ fn case(case: &CaseSummary) -> CaseOverview {
         hash: case.case.hash.chars().take(HASH).collect(),
         trials: standings.collect(),
         rule: answers.collect(),
+        medians: case.agents.iter().map(median_of).collect(),
     }
+}
+
+/// The median duration of the trials with a verdict.
+fn median_of(trials: &AgentTrials) -> Option<u64> {
+    let counted = trials.trials.iter().filter(|trial| {
+        matches!(
+            trial.outcome(),
+            Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut)
+        )
+    });
+    let results = counted.filter_map(|trial| trial.result.as_ref());
+    let mut times: Vec<Duration> = results.map(|result| result.duration).collect();
+    times.sort_unstable();
+    let median = summary::median(&times)?;
+    u64::try_from(median.as_micros()).ok()
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::decode::{
     Context, Decode, Definitions, LooseText, NonEmpty, OptionalNonEmpty, PositiveInteger,
-    RequiredKey, StrictKeys, Table, record,
+    RequiredKey, StrictKeys, Table, record, words,
 };
 use crate::document::{self, Document, Node, NodeValue};
 use crate::hint::nearest_hint;
@@ -57,6 +57,8 @@ record! {
         "jobs" => jobs: OptionalNonEmpty<PositiveInteger>,
         /// Whether to stop after the first failure.
         "failFast" => fail_fast: OptionalNonEmpty<bool>,
+        /// The trials whose folders are left in place: `failed`, `all` or `none`.
+        "keep" => keep: OptionalNonEmpty<KeepWord>,
         /// Whether to skip trials that can't change the answer of the gate.
         "stopWhenDecided" => stop_when_decided: OptionalNonEmpty<bool>,
         /// The budget in US dollars.
@@ -95,6 +97,16 @@ record! {
         "noRegression" => no_regression: OptionalNonEmpty<String>,
         /// The highest number of errored trials.
         "maxErrors" => max_errors: OptionalNonEmpty<u64>,
+    }
+}
+
+words! {
+    /// The trials whose folders are left in place.
+    pub enum KeepWord {
+        /// Trials that failed, errored or timed out.
+        "failed" => Failed,
+        "all" => All,
+        "none" => None,
     }
 }
 

@@ -10,6 +10,7 @@
 )]
 
 mod boundary;
+mod folder;
 mod surroundings;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use crate::index;
 use crate::model::{Arguments, ModelMessage, ModelRequest, StopReason, Turn, Usage};
 use crate::record::{Blobs, RecordError, RunReader, TrialFile};
 
+pub use self::folder::without_folder;
 pub use self::surroundings::{Drift, Surroundings};
 
 /// A run whose model replies can be replayed.
@@ -38,6 +40,8 @@ pub struct Cassette {
 #[derive(Debug, Default)]
 pub struct Tape {
     takes: HashMap<(Purpose, usize), Track>,
+    /// The trial's folder.
+    folder: Option<String>,
 }
 
 /// The replies to requests of one kind, in order.
@@ -121,7 +125,15 @@ impl Cassette {
         let Some(file) = self.file(case, agent, repeat) else {
             return Ok(None);
         };
-        Surroundings::of(self.run.trial(&file)?, self.run.blobs()).map(Some)
+        // The folder is the last event but one.
+        let mut folder = None;
+        for event in self.run.trial(&file)? {
+            if let EventKind::TrialFolder(found) = event?.event {
+                folder = Some(found.path);
+            }
+        }
+        let events = self.run.trial(&file)?;
+        Surroundings::of(events, self.run.blobs(), folder.as_deref()).map(Some)
     }
 
     fn file(&self, case: &str, agent: &str, repeat: u32) -> Option<TrialFile> {
@@ -167,6 +179,7 @@ impl Cassette {
                         track.takes.push(take);
                     }
                 }
+                EventKind::TrialFolder(folder) => tape.folder = Some(folder.path),
                 _ => {}
             }
         }
@@ -212,13 +225,14 @@ fn take(
 }
 
 impl Tape {
-    /// The reply to a request, and whether the request differs from the recorded one. Further
-    /// requests of the same kind get the last reply again.
+    /// The reply to a request of a trial with this folder, and whether the request differs from the
+    /// recorded one. Further requests of the same kind get the last reply again.
     pub fn next(
         &mut self,
         purpose: Purpose,
         request: &ModelRequest,
         digest: &str,
+        folder: Option<&str>,
     ) -> Result<(RecordedReply, bool), ReplayGap> {
         let results = results(request);
         let Some(track) = self.takes.get_mut(&place(purpose, results)) else {
@@ -226,7 +240,9 @@ impl Tape {
         };
         let take = &track.takes[track.used.min(track.takes.len() - 1)];
         track.used += 1;
-        Ok((take.clone(), take.digest != digest))
+        let drifted = take.digest != digest;
+        let take = take.clone().moved(self.folder.as_deref(), folder);
+        Ok((take, drifted))
     }
 
     fn missing(&self, purpose: Purpose, results: usize) -> ReplayGap {
@@ -258,18 +274,26 @@ fn results_of(message: &ModelMessage) -> usize {
     }
 }
 
-/// A digest to compare requests, without the random part of judge requests.
-pub fn digest(request: &ModelRequest) -> String {
+/// A digest to compare requests, without the path of the trial's folder and the random part of judge
+/// requests.
+pub fn digest(request: &ModelRequest, folder: Option<&str>) -> String {
     let text = json!(request).to_string();
+    let text = without_folder(&text, folder);
     match request.system.as_deref().map(boundary::tokens) {
         Some(tokens) if !tokens.is_empty() => hash(&boundary::without(&text, &tokens)),
         _ => hash(&text),
     }
 }
 
+/// Whether a part of a request is random, which [`digest`] leaves out.
+pub fn has_random_part(request: &ModelRequest) -> bool {
+    let system = request.system.as_deref();
+    system.is_some_and(|system| !boundary::tokens(system).is_empty())
+}
+
 /// A digest to compare requests of an external agent: only the tools and the calls, since such
-/// agents add dates and folders to the rest.
-pub fn outline(request: &ModelRequest) -> String {
+/// agents add dates and folders to the rest. The path of the trial's folder does not count.
+pub fn outline(request: &ModelRequest, folder: Option<&str>) -> String {
     let mut tools: Vec<&str> = request.tools.iter().map(|t| t.name.as_str()).collect();
     tools.sort_unstable();
     let mut calls = Vec::new();
@@ -284,7 +308,8 @@ pub fn outline(request: &ModelRequest) -> String {
             }
         }
     }
-    hash(&json!([tools, calls]).to_string())
+    let text = json!([tools, calls]).to_string();
+    hash(&without_folder(&text, folder))
 }
 
 fn hash(text: &str) -> String {

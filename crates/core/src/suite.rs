@@ -52,7 +52,9 @@ pub mod step_file;
 pub mod surface_file;
 pub mod task_file;
 pub mod template;
+pub mod trial_values;
 mod variables;
+mod workspace;
 
 pub use agent::Agent;
 pub use digest::{agent_settings, checks, digest, parts, server_settings, surroundings};
@@ -67,7 +69,9 @@ pub use server::Server;
 pub use source::{Repository, SourceState, TaskSource};
 pub use step::Step;
 pub use task_file::Difficulty;
+pub use trial_values::TrialValues;
 pub use variables::Environment;
+pub use workspace::Workspace;
 
 /// A suite, ready to be planned.
 #[derive(Debug, Clone)]
@@ -86,6 +90,8 @@ pub struct Suite {
     pub extensions: Vec<Extension>,
     /// The folders of the skills that agents can use.
     pub skills: Vec<PathBuf>,
+    /// The workspace of cases that have none of their own.
+    pub workspace: Option<Arc<Workspace>>,
     /// How trials are isolated from each other.
     pub isolation: Isolation,
     /// The conditions for success, unless the command line sets them.
@@ -131,6 +137,8 @@ pub struct Case {
     /// The number of runs per agent, unless the command line sets it.
     pub runs: Option<u32>,
     pub limits: Limits,
+    /// The folder whose content each trial starts with in its own folder.
+    pub workspace: Option<Arc<Workspace>>,
     /// The prompt. Its templates are filled in after the setup.
     pub prompt: Template,
     /// The steps before the agent starts.
@@ -183,6 +191,7 @@ impl Case {
             parallel: false,
             runs: None,
             limits: Limits::default(),
+            workspace: None,
             prompt: Template::literal(""),
             setup: Vec::new(),
             verify: Vec::new(),

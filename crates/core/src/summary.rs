@@ -28,6 +28,7 @@ use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
 use crate::record::{RecordError, RunReader};
 
 pub use self::agents::AgentSummary;
+pub(crate) use self::agents::median;
 pub use self::assertions::{AssertionCount, AssertionCounter};
 pub use self::part::TrialFilter;
 pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};

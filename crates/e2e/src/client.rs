@@ -17,6 +17,7 @@ pub fn stdio_server(args: &[&str]) -> Server {
         args: era.iter().chain(args).map(ToString::to_string).collect(),
         env: BTreeMap::new(),
         folder: std::env::temp_dir(),
+        cwd: None,
     })
 }
 
@@ -47,6 +48,7 @@ pub fn options(recorder: Recorder) -> ConnectOptions {
         guard: crate::program("proctor"),
         timeouts: Timeouts::default(),
         answers: ServerRequestReplies::default(),
+        trial: None,
         era: Some(Era::Handshake),
     }
 }

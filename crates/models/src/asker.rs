@@ -10,7 +10,7 @@ use proctor_core::model::{ModelRequest, Reply};
 
 use super::replay::{self, Replay};
 use super::{Meter, Model, ModelError};
-use proctor_core::asks::text;
+use proctor_core::asks::{RequestDigest, text};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
 
@@ -72,11 +72,15 @@ impl ModelClient {
         self.meter.check()?;
         let name = self.model.name();
         let (ask, digest) = worker::on_body(request.text_bytes(), || {
-            let digest = proctor_core::replay::digest(request);
-            let next = self
-                .recorder
-                .record_ask(|asks| asks.next(self.purpose, name, request, &digest));
-            (next, digest)
+            let folder = self.recorder.trial_dir();
+            self.recorder.record_ask(|asks| {
+                asks.next(
+                    self.purpose,
+                    name,
+                    request,
+                    RequestDigest::Whole { folder },
+                )
+            })
         });
         let mut reply = match &self.replay {
             Some(replay) => self.replayed(replay, ask, request, &digest)?,

@@ -73,7 +73,7 @@ impl Replay {
         let Some(then) = then else {
             return Ok(Drift::default());
         };
-        let now = Surroundings::of(events, &blobs)?;
+        let now = Surroundings::of(events, &blobs, recorder.trial_dir())?;
         let drift = then.drift(&now);
         // The requests after a result contain it; the last request always does.
         let differing = match (drift.of_task.is_empty(), drift.of_results.is_empty()) {
@@ -105,7 +105,7 @@ impl Replay {
             .unwrap_or_else(PoisonError::into_inner)
             .as_mut()
         {
-            Some(tape) => tape.next(purpose, request, digest),
+            Some(tape) => tape.next(purpose, request, digest, recorder.trial_dir()),
             None => Err(ReplayGap::Trial),
         };
         let (take, drifted) = found.map_err(|missing| ModelError::Replay {

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Full, Limited};
+use proctor_core::asks::RequestDigest;
 use proctor_core::event::{Body as Kept, EventKind, ModelFailed, Purpose};
 use proctor_core::model::ModelRequest as Question;
 use proctor_core::replay::{RecordedReply, outline};
@@ -263,7 +264,7 @@ impl TapState {
         if let Some(replay) = &self.replay {
             return Ok(worker::on_body(body.len(), || {
                 let (request, recorder) = (&question.request, &self.recorder);
-                let digest = outline(request);
+                let digest = outline(request, recorder.trial_dir());
                 let take = replay.next(asked.ask, purpose, request, &digest, recorder);
                 self.replayed(ask, &question, &asked, take)
             }));
@@ -311,10 +312,11 @@ impl TapState {
                 format!("{provider}:{asked}")
             }
         };
-        let digest = outline(&question.request);
-        let number = self
+        let digest =
+            RequestDigest::Given(outline(&question.request, self.recorder.trial_dir()));
+        let (number, _) = self
             .recorder
-            .record_ask(|asks| asks.next(purpose, &model, &question.request, &digest));
+            .record_ask(|asks| asks.next(purpose, &model, &question.request, digest));
         PendingModelRequest {
             ask: number,
             purpose,

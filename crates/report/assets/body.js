@@ -40,10 +40,16 @@ function bodyText(body) {
   return h("div", { class: "text" }, body.head, h("mark", { class: "cut" }, ` … cut: ${count(body.bytes)} bytes in all … `), body.tail, wholeText(body));
 }
 
-/** A sentence in which names are in backticks. @param {string} text */
-function sentence(text) {
-  return text.split("`").map((part, i) => (i % 2 === 1 ? h("code", {}, part) : part));
+/** A sentence in which names are in backticks, and events may be links. @param {string} text @param {(seq: number) => string} [link] */
+function sentence(text, link) {
+  /** @param {string} part @returns {Child[]} */
+  const linked = (part) => (!link ? [part] : part.split(/(\bevent \d+\b)/).map((word, i) =>
+    (i % 2 === 1 ? h("a", { href: link(Number(word.slice(6))), "data-evidence": "" }, word) : word)));
+  return text.split("`").map((part, i) => (i % 2 === 1 ? h("code", {}, part) : linked(part)));
 }
+
+/** A reason, in which names are in backticks. @param {RecordText} body @param {(seq: number) => string} [link] */
+const reasonText = (body, link) => (typeof body === "string" ? sentence(body, link) : bodyText(body));
 
 /** A button that copies a text. @param {string} name @param {() => string} text */
 function copyButton(name, text) {

@@ -10,12 +10,12 @@ async function casePage(run, id, query) {
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/" }, run.data.run.name), " › ", h("a", { href: "#/cases" }, "cases")),
     h("h1", {}, tag(one.status), " ", one.name),
     h("p", { class: "facts" }, [one.difficulty, ...labels, `pass rule: ${one.rule}`, one.path, `hash ${one.hash.slice(0, 12)}`].filter(Boolean).join(" · ")),
-    section("Agents", table("The results of each agent", ["agent", "trials", "rate", "95 % CI", "status", "why"],
+    section("Agents", table("The results of each agent", ["agent", "trials", "passed", "95% CI", "status", "why"],
       run.data.agents.map((agent, a) => {
         const cell = one.cells[a];
         return [agent.short, h("span", { class: "strips" }, trialLinks(run, run.cells[c][a])),
-          cell?.rate ? cell.rate.text : "no trial has a verdict", whisker(cell?.rate || null, 90), cell ? tag(cell.status) : "–", cell?.reason || ""];
-      }), "wide")),
+          cell?.rate ? cell.rate.text : "no trial has a verdict", whisker(cell?.rate || null, 90), cell ? tag(cell.status) : "–", sentence(cell?.reason || "")];
+      }))),
     failing(run, run.cells[c].flat()),
     await sideBySide(run, c, query));
 }
@@ -35,7 +35,7 @@ function failing(run, trials) {
   if (counts.size === 0) return null;
   const sorted = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 50);
   return section("Checks that did not pass", table("How often each check did not pass", ["check", "trials"],
-    sorted.map(([check, n]) => [h("code", {}, check), count(n)])));
+    sorted.map(([check, n]) => [h("code", {}, check), count(n)]), { look: "narrow", numbers: [1] }));
 }
 
 /** Two trials of a case, call by call. @param {Run} run @param {number} c @param {URLSearchParams} query */
@@ -91,7 +91,7 @@ function difference(run, [left, right], a, b) {
   /** @type {Child[][]} */
   const body = rows.map(([x, y], i) => [String(i + 1), cell(x, left), i === at ? "≠ first difference" : same(x, y) ? "=" : "≠", cell(y, right)]);
   body.push(["answer", h("div", { class: "text" }, answer(a)), answer(a) === answer(b) ? "=" : "≠", h("div", { class: "text" }, answer(b))]);
-  const element = table("Two trials, call by call", ["call", title(left), "same?", title(right)], body, "side");
+  const element = table("Two trials, call by call", ["call", title(left), "same?", title(right)], body, { look: "side" });
   if (at >= 0) element.querySelectorAll("tbody tr")[at]?.classList.add("first");
   return [h("p", { class: "lead" }, lead), element];
 }

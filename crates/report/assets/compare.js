@@ -49,7 +49,7 @@ function cells(title, caption, rows) {
   return section(`${title} (${rows.length})`, table(caption, ["case", "agent", "base", "this run", "p, adjusted", "why"],
     rows.slice(0, 300).map((cell) => [h("a", { href: `#/case/${encodeURIComponent(cell.case)}` }, cell.name), cell.agent, passed(cell.base),
       [passed(cell.new), " ", cell.isRegression && tag("failed", "regression")],
-      cell.pAdjusted === null ? "–" : cell.pAdjusted < 0.001 ? "< 0.001" : cell.pAdjusted.toFixed(3), cell.reason || ""])));
+      cell.pAdjusted === null ? "–" : cell.pAdjusted < 0.001 ? "< 0.001" : cell.pAdjusted.toFixed(3), sentence(cell.reason || "")]), { numbers: [2, 4] }));
 }
 
 /** @param {ComparedRuns} found */
@@ -59,7 +59,7 @@ function changes(found) {
   const rows = [["tokens per trial", found.tokensPerTrial, (n) => (n === null ? "unknown" : count(n))],
     ["cost per trial", found.costUsdPerTrial, (n) => (n === null ? "unknown" : dollars(n))], ["median duration", found.medianSeconds, seconds],
     ["tokens of the tools' schemas", found.toolTokens, (n) => (n === null ? "unknown" : count(n))]];
-  return table("What trials used", ["value", "base", "this run"], rows.map(([name, change, text]) => [name, text(change.base), text(change.new)]));
+  return table("What trials used", ["value", "base", "this run"], rows.map(([name, change, text]) => [name, text(change.base), text(change.new)]), { look: "narrow", numbers: [1, 2] });
 }
 
 /** @param {string} title @param {{name: string}[]} cases */

@@ -27,11 +27,13 @@
  *   exitReason: string, isGood: boolean}} Gate */
 /** @typedef {{id: string, folder: string, name: string, suite: string, kind: string, started: string, duration: number,
  *   isFinished: boolean, context: any, proctor: string, command: string[], judge: string | null, facts: string[],
- *   notes: string[], notRun: string[], warnings: string[]}} RunInfo */
+ *   tokens: string, cost: string, notes: string[], notRun: string[], warnings: string[]}} RunInfo */
+/** @typedef {{agent: string, trials: number, rate: Rate | null, choices: string[], confusion: [number, number, number][], notes: string[],
+ *   tools: {name: string, hits: number, falseHits: number, misses: number, precision: string, recall: string}[]}} Selection */
 /** @typedef {{version: number, run: RunInfo, gate: Gate, counts: Counts, rate: Rate | null, agents: Agent[], cases: Case[],
  *   worstFirst: number[], causes: Cause[], coverage: {used: Use[], sentences: string[], otherCalls: number,
  *   unreadArguments: number | null}, servers: Server[], outcomes: string[], blames: string[], strings: string[],
- *   sets: number[][], trials: Columns}} Overview */
+ *   sets: number[][], trials: Columns, selection?: Selection[]}} Overview */
 /** @typedef {{seq: number, at: number, micros?: number, kind: string, [key: string]: any}} Item */
 /** @typedef {{seq: number | null, phase: string, id: string, kind: string, verdict: string, reason: RecordText | null,
  *   output: RecordText | null, micros: number}} Step */
@@ -42,7 +44,8 @@
  *   checks: Check[], steps: Step[], findings: Finding[], connections: {server: string, transport: string, target: string,
  *   ended: string | null, stderr: RecordText | null}[], agent: {command: string[], version: string | null, ended: string | null,
  *   stderr: RecordText | null} | null, notes: string[]}} TrialDetails */
-/** @typedef {{overview: () => Promise<Overview>, trial: (trial: number, from?: number) => Promise<TrialDetails>}} Source */
+/** @typedef {{overview: () => Promise<Overview>, trial: (trial: number, from?: number) => Promise<TrialDetails>,
+ *   inOrder: (trials: number[]) => number[]}} Source */
 
 /** The version of the data that this script reads. */
 const PAGE_VERSION = 1;
@@ -105,6 +108,11 @@ class EmbeddedSource {
     return found;
   }
 
+  /** Trials in the order of the file, so that no block is read twice. @param {number[]} trials */
+  inOrder(trials) {
+    return trials.slice().sort((a, b) => (this.positions[a] ?? this.positions.length) - (this.positions[b] ?? this.positions.length));
+  }
+
   /** @param {number} number @returns {Promise<TrialDetails[]>} */
   async read(number) {
     let element = document.getElementById(`d${number}`);
@@ -151,5 +159,10 @@ class HttpSource {
   /** @param {number} trial @param {number} [from] @returns {Promise<TrialDetails>} */
   trial(trial, from = 0) {
     return this.get(`/trials/${trial}?from=${from}`);
+  }
+
+  /** @param {number[]} trials */
+  inOrder(trials) {
+    return trials;
   }
 }

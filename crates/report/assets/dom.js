@@ -70,13 +70,16 @@ function block(label, ...children) {
 }
 
 /**
- * A table. Its first row names the columns; a cell that starts a row is its header.
- * @param {string} caption @param {string[]} columns @param {Child[][]} rows @param {string} [look]
+ * A table. Its first row names the columns; a cell that starts a row is its header. On a phone, a row is a block in which
+ * each cell has its column's name. The roles stay the same there, which `display` would change.
+ * @param {string} caption @param {string[]} columns @param {Child[][]} rows @param {{look?: string, numbers?: number[]}} [options]
  */
-function table(caption, columns, rows, look = "") {
+function table(caption, columns, rows, { look = "", numbers = [] } = {}) {
+  const numeric = (/** @type {number} */ i) => (numbers.includes(i) ? "num" : null);
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
-    h("table", { class: look }, h("caption", { class: "unseen" }, caption),
-      h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) =>
-        i === 0 ? h("th", { scope: "row" }, cell) : h("td", {}, cell)))))));
+    h("table", { class: look, role: "table" }, h("caption", { class: "unseen" }, caption),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((name, i) => h("th", { scope: "col", role: "columnheader", class: numeric(i) }, name)))),
+      h("tbody", { role: "rowgroup" }, rows.map((row) => h("tr", { role: "row" }, row.map((cell, i) =>
+        i === 0 ? h("th", { scope: "row", role: "rowheader" }, cell) :
+          h("td", { role: "cell", class: numeric(i), "data-column": columns[i] }, h("div", {}, cell))))))));
 }

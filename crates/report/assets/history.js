@@ -7,7 +7,7 @@
  *   context: {commit: string | null, branch: string | null} | null, marks: Mark[]}} RunPoint */
 /** @typedef {{run: number, passed: number, notPassed: number, open: number, rule: string}} CasePoint */
 /** @typedef {{id: string, agent: string, hash: string, isReplaced: boolean, points: CasePoint[], rate: StoredRate | null,
- *   flaky: {runs: number, of: number, since: number | null, with: Mark[]} | null}} CaseLine */
+ *   flaky: {runs: number, of: number, since: number | null, with: Mark[]} | null, slower: {before: number, now: number, with: Mark[]} | null}} CaseLine */
 /** @typedef {{suite: string, runs: RunPoint[], cases: CaseLine[], moreCases: number}} SuiteHistory */
 
 /** @param {StoredRate | null} rate */
@@ -30,6 +30,7 @@ async function historyPage(run, query) {
   const suite = suites.find((one) => one.suite === wanted) || suites[0];
   if (!suite) return h("main", { id: "main" }, h("h1", {}, "History"), h("p", { class: "lead" }, "No run has results yet."));
   const flaky = suite.cases.filter((line) => line.flaky && !line.isReplaced);
+  const slower = suite.cases.filter((line) => line.slower && !line.isReplaced);
   const latest = suite.runs[suite.runs.length - 1];
   return h("main", { id: "main" }, h("h1", {}, "History"),
     h("p", { class: "facts" }, `${suite.suite} · ${counted(suite.runs.length, "run")} · since ${day(suite.runs[0].started)}`),
@@ -41,6 +42,8 @@ async function historyPage(run, query) {
       ratePicture(suite.runs)),
     section("Flaky now", flaky.length === 0 ? h("p", {}, "No case passed and failed with the same content in the last 8 runs.") :
       h("ul", { class: "causes" }, flaky.slice(0, 50).map((line) => h("li", {}, h("a", { href: `#/case/${encodeURIComponent(line.id)}` }, caseName(line.id)), ` by ${line.agent}: ${flakySentence(suite, line)}`)))),
+    slower.length > 0 && section("Slower", h("p", { class: "hint" }, "The latest run took longer than each of the 8 runs before, and at least 1.5 times as long as usual. That is not a test: machines and models differ from day to day."),
+      h("ul", { class: "causes" }, slower.slice(0, 50).map((line) => h("li", {}, h("a", { href: `#/case/${encodeURIComponent(line.id)}` }, caseName(line.id)), ` by ${line.agent}: ${slowerSentence(line)}`)))),
     section("Cases", casesTable(suite)),
     section("Runs", runsTable(suite.runs)));
 }
@@ -51,6 +54,13 @@ function flakySentence(suite, line) {
   const { runs, of, since, with: marks } = line.flaky;
   const became = since === null ? "" : `; became flaky in the run of ${day(suite.runs[since].started)}${marks.length ? `, with ${marks.map((mark) => mark.text).join(", ")}` : ""}`;
   return `${runs} of the last ${counted(of, "run")}${became}`;
+}
+
+/** @param {CaseLine} line */
+function slowerSentence(line) {
+  if (!line.slower) return "";
+  const { before, now, with: marks } = line.slower;
+  return `${duration(before)} → ${duration(now)}${marks.length ? `, with ${marks.map((mark) => mark.text).join(", ")}` : ""}`;
 }
 
 /** @param {RunPoint[]} runs */
@@ -90,7 +100,7 @@ function casesTable(suite) {
       const last = line.points[line.points.length - 1];
       return [h("a", { href: `#/case/${encodeURIComponent(line.id)}` }, caseName(line.id)), line.agent, caseStrip(suite, line),
         `${last.passed}/${last.passed + last.notPassed}${last.open ? ` (+${last.open} without a verdict)` : ""} ${last.rule}`, storedRate(line.rate),
-        [line.flaky && tag("flaky"), line.isReplaced && h("span", { class: "hint" }, "earlier content ", h("code", {}, line.hash.slice(0, 8)))]];
+        [line.flaky && tag("flaky"), " ", line.slower && tag("slower"), " ", line.isReplaced && h("span", { class: "hint" }, "earlier content ", h("code", {}, line.hash.slice(0, 8)))]];
     })), more > 0 && h("p", { class: "hint" }, `and ${count(more)} more, none of them flaky`)];
 }
 

@@ -1,7 +1,7 @@
 // The keyboard.
 
 /** What keys do. */
-const KEYS = /** @type {[string, string][]} */ ([["/", "search trials"], ["j, k", "next, previous row"], ["Enter", "open"],
+const KEYS = /** @type {[string, string][]} */ ([["/", "search trials, or the messages of a trial"], ["j, k", "next, previous cause, row or event"], ["Enter", "open"],
   ["n, N", "next, previous failed trial"], ["[, ]", "previous, next trial of the case"], ["e", "next evidence"],
   ["o", "choose an outcome"], ["g o, g c, g t, g v, g s", "overview, cases, trials, coverage, servers"], ["d", "light or dark"], ["?", "this help"]]);
 
@@ -40,7 +40,7 @@ async function focusField(id) {
   document.getElementById(id)?.focus();
 }
 
-const search = () => focusField("search");
+const search = () => focusField(document.getElementById("find") ? "find" : "search");
 const chooseOutcome = () => focusField("f-outcome");
 
 /** @param {number} step */
@@ -50,7 +50,11 @@ function moveRow(step) {
   if (list && list.element.isConnected) {
     const row = active?.closest(".row");
     const at = row instanceof HTMLElement && row.dataset.index !== undefined ? Number(row.dataset.index) + step : 0;
-    if (at >= 0 && at < list.count) list.reveal(at);
+    // The causes of the overview stand above its list.
+    const causes = [...document.querySelectorAll("main .causes a.such")];
+    const cause = row ? at + causes.length : causes.indexOf(/** @type {Element} */ (active)) + step;
+    if (cause >= causes.length && at >= 0 && at < list.count) list.reveal(row ? at : 0);
+    else if (causes[cause] instanceof HTMLElement) /** @type {HTMLElement} */ (causes[cause]).focus();
     return;
   }
   const stops = [...document.querySelectorAll("main .event > summary, main .event > div > .when, main td a, main .offers summary")];
@@ -91,7 +95,26 @@ function nextEvidence() {
 function switchTheme() {
   const root = document.documentElement;
   const now = root.style.getPropertyValue("color-scheme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  root.style.setProperty("color-scheme", now === "dark" ? "light" : "dark");
+  const next = now === "dark" ? "light" : "dark";
+  root.style.setProperty("color-scheme", next);
+  try {
+    localStorage.setItem(THEME, next);
+  } catch {
+    // A browser may forbid it, for files in particular: the choice is then for this page.
+  }
+}
+
+/** Where the theme is kept. */
+const THEME = "proctor-theme";
+
+/** Shows the theme that the reader chose last. */
+function keepTheme() {
+  try {
+    const kept = localStorage.getItem(THEME);
+    if (kept === "light" || kept === "dark") document.documentElement.style.setProperty("color-scheme", kept);
+  } catch {
+    // As above.
+  }
 }
 
 function help() {

@@ -20,13 +20,17 @@ const NAVIGATION = /** @type {[string, string, string][]} */ ([["", "#/", "Overv
   ["coverage", "#/coverage", "Coverage"], ["servers", "#/servers", "Servers"],
   ...(isServed ? [["history", "#/history", "History"], ["diff", "#/diff", "Compare"]] : [])]);
 
+/** Three trials, of which one failed. */
+const logo = () => svg("svg", { width: 18, height: 18, "aria-hidden": "true" },
+  svg("path", { class: "passed", d: `${bar("passed", 1, 4, 18)}${bar("passed", 13, 4, 18)}` }), svg("path", { class: "failed", d: bar("failed", 7, 4, 18) }));
+
 /** @param {string} page */
 function header(page) {
   return h("header", {}, h("a", { class: "skip", href: "#main", click: (/** @type {Event} */ e) => {
     e.preventDefault();
     document.getElementById("main")?.setAttribute("tabindex", "-1");
     document.getElementById("main")?.focus();
-  } }, "Skip to the content"), h("strong", { class: "brand" }, "Proctor"),
+  } }, "Skip to the content"), h("a", { class: "brand", href: "#/" }, logo(), "Proctor"),
     h("nav", { "aria-label": "Pages" }, NAVIGATION.map(([name, href, title]) =>
       h("a", { href, "aria-current": name === page ? "page" : null }, title))),
     h("span", { class: "tools" },
@@ -63,7 +67,7 @@ async function show() {
   }
   app.list = null;
   let page;
-  if (name === "trial") page = trial < 0 ? lost("This run has no such trial") : await trialPage(run, trial, seq);
+  if (name === "trial") page = trial < 0 ? lost("This run has no such trial") : await trialPage(run, trial, seq, query.get("find") || "");
   else if (name === "case") page = await casePage(run, id, query);
   else if (name === "cases") page = casesPage(run, query);
   else if (name === "trials") page = trialsPage(run, query);
@@ -110,6 +114,7 @@ async function start() {
   const data = await app.source.overview();
   if (data.version !== PAGE_VERSION) throw new Error(`The data has version ${data.version}; this page reads version ${PAGE_VERSION}.`);
   app.run = new Run(data);
+  keepTheme();
   addEventListener("hashchange", () => show().catch(failed));
   addEventListener("keydown", pressed);
   addEventListener("beforeprint", unfold);

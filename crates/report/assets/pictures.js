@@ -43,8 +43,8 @@ function whisker(rate, width = 120) {
  */
 function heat(run, agent) {
   const { cases, worstFirst, agents } = run.data;
-  const width = Math.max(120, Math.min(720, innerWidth - 60));
-  const pitch = Math.max(0.5, Math.min(20, width / Math.max(1, cases.length)));
+  const width = Math.max(120, Math.min(940, innerWidth - 60));
+  const pitch = Math.max(0.5, Math.min(28, width / Math.max(1, cases.length)));
   const w = pitch > 4 ? pitch - 2 : pitch > 1.5 ? pitch - 0.5 : pitch;
   let bad = "";
   let open = "";
@@ -81,7 +81,7 @@ function heat(run, agent) {
  * @param {string} what @param {{name: string, q: Quantiles}[]} rows
  */
 function spread(what, rows) {
-  const width = Math.max(240, Math.min(900, innerWidth - 50));
+  const width = Math.max(240, Math.min(1150, innerWidth - 60));
   const left = Math.min(160, width * 0.3);
   const right = 84;
   const least = Math.min(...rows.flatMap((row) => row.q.values.filter((v) => v > 0)));

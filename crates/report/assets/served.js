@@ -32,7 +32,7 @@ class ServedSource extends HttpSource {
     this.status = { isActive: false, isChecked: true, running: [] };
     /** The newest data, which the page shows when the reader wants it. @type {Overview | null} */
     this.newest = null;
-    /** The trials that changed since the page was drawn. @type {Set<number>} */
+    /** The trials that ended since the page was drawn. @type {Set<number>} */
     this.changed = new Set();
     this.error = "";
     this.line = h("section", { class: "live", "aria-label": "State of the run" });
@@ -131,7 +131,8 @@ class ServedSource extends HttpSource {
         this.revision = patch.revision;
         this.status = patch.status;
         this.newest = patched(this.newest, patch);
-        for (const row of patch.rows.at) this.changed.add(row);
+        const { outcomes, trials } = this.newest;
+        for (const row of patch.rows.at) if (outcomes[trials.outcome[row]] !== "not-run") this.changed.add(row);
         // A reader at the top of the overview reads the result, which must not be old.
         if (isIdle()) await this.show();
       }
@@ -162,7 +163,8 @@ class ServedSource extends HttpSource {
     const isOld = app.run && newest !== null && app.run.data !== newest;
     const text = this.changed.size > 0 ? `${counted(this.changed.size, "new trial")}, show` : "The run has changed, show";
     this.line.replaceChildren(...[
-      h("span", {}, newest ? `${newest.run.id}. ` : "", state, isChecked ? "" : " Comparing the trials with the index …"),
+      h("span", {}, newest && h("code", {}, newest.run.id)), state ? h("span", {}, state) : null,
+      isChecked ? null : h("span", {}, "Comparing the trials with the index …"),
       this.error ? h("strong", { class: "problem", role: "alert" }, this.error) : null,
       isOld ? h("button", { type: "button", id: "show-new", click: () => this.show() }, text) : null,
     ].filter((node) => node !== null));
@@ -241,6 +243,34 @@ function wholeText(body) {
     h("button", { type: "button", click: acting(save) }, "Save the whole text")), place];
 }
 
+/** @typedef {{seq: number, direction: string, bytes: number | null, base64: string}} RawMessage */
+
+/** A button that shows the messages of a call as they were on the wire. @param {number} seq @param {HTMLElement} place */
+function rawButton(seq, place) {
+  const load = async () => {
+    const messages = /** @type {RawMessage[]} */ (await served().get(`${served().path}/trials/${app.current}/messages/${seq}`));
+    place.replaceChildren(...messages.flatMap((message) => {
+      const bytes = bytesOf(message.base64);
+      const size = message.bytes === null ? "not in the record" : `${counted(message.bytes, "byte")}${bytes.length < message.bytes ? `, of which the first ${count(bytes.length)}` : ""}`;
+      const title = `${message.direction === "toServer" ? "To the server" : "To the client"}, event ${message.seq}: ${size}`;
+      return [h("p", { class: "label" }, title), block(title, new TextDecoder().decode(bytes)),
+        h("details", {}, h("summary", {}, "as bytes"), block(`${title}, as bytes`, hexDump(bytes)))];
+    }));
+  };
+  return h("button", { type: "button", click: () => load().catch((error) => place.replaceChildren(h("p", { class: "note" }, error.message))) }, "Raw messages");
+}
+
+/** 16 bytes in a line, as numbers and as letters; of a long message, the first 16 kB. @param {Uint8Array} bytes */
+function hexDump(bytes) {
+  const lines = [];
+  for (let at = 0; at < Math.min(bytes.length, 16 * 1024); at += 16) {
+    const part = [...bytes.subarray(at, at + 16)];
+    const letters = part.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : ".")).join("");
+    lines.push(`${at.toString(16).padStart(6, "0")}  ${part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ").padEnd(47)}  ${letters}`);
+  }
+  return lines.join("\n");
+}
+
 /** A button that adds the later events of a trial. @param {Run} run @param {number} i @param {TrialDetails} details @param {HTMLElement} list */
 function laterEvents(run, i, details, list) {
   let { next } = details;
@@ -249,6 +279,7 @@ function laterEvents(run, i, details, list) {
   const load = async () => {
     try {
       const more = await served().trial(i, next ?? 0);
+      details.items.push(...more.items);
       list.append(...more.items.map((item) => h("li", {}, eventItem(run, i, more, item))));
       next = more.next;
       draw();

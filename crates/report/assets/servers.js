@@ -9,16 +9,16 @@ function coveragePage(run) {
   const rows = sorted.slice(0, 2000).map((use) => [
     [h("code", {}, use.name), h("span", { class: "hint" }, ` ${use.server}`)],
     use.isListed ? use.kind : `${use.kind}, not listed`,
-    use.calls ? h("a", { href: trialsLink({ q: `tool:${use.name.toLowerCase()}` }) }, count(use.calls)) : "never",
-    use.calls ? `${count(use.errors)} (${Math.round((use.errors / use.calls) * 100)} %)` : "–", use.calls ? count(use.cases) : "–", duration(use.mean),
+    use.calls ? h("a", { href: trialsLink({ q: `tool:${use.name.toLowerCase()}` }) }, count(use.calls)) : h("span", { class: "never" }, "never"),
+    use.calls ? `${count(use.errors)} (${Math.round((use.errors / use.calls) * 100)}%)` : "–", use.calls ? count(use.cases) : "–", duration(use.mean),
     ...(withArguments ? [neverGiven(use)] : []), use.schemaTokens === null ? "–" : count(use.schemaTokens)]);
   return h("main", { id: "main" }, h("h1", {}, "Coverage"),
     sentences.length === 0 && h("p", { class: "lead" }, "The record names no server."),
-    sentences.map((sentence) => h("p", { class: "lead" }, sentence)),
+    sentences.map((text) => h("p", { class: "lead" }, text)),
     h("p", { class: "hint" }, "Only calls of agents count. Tokens are an estimate: a quarter of the bytes of name, description and schema."),
     otherCalls > 0 && h("p", { class: "note" }, `${counted(otherCalls, "call")} of further tools are not included.`),
     withArguments && unreadArguments > 0 && h("p", { class: "note" }, `The arguments of ${counted(unreadArguments, "call")} can't be read.`),
-    rows.length > 0 && table("Tools, resources and prompts", columns, rows, "wide"),
+    rows.length > 0 && table("Tools, resources and prompts", columns, rows, { look: "uses", numbers: withArguments ? [2, 3, 4, 5, 7] : [2, 3, 4, 5, 6] }),
     sorted.length > 2000 && h("p", { class: "note" }, `and ${count(sorted.length - 2000)} more`));
 }
 
@@ -44,7 +44,7 @@ function serversPage(run) {
         server.prompts !== null && counted(server.prompts, "prompt"), server.schemaTokens !== null && `tools weigh about ${count(server.schemaTokens)} tokens`,
         server.toolsDigest && `tools ${server.toolsDigest.slice(0, 12)}`].filter(Boolean).join(" · ")),
       server.findings.length > 0 && table(`Protocol problems of ${server.server}`, ["problem", "times", "such as"],
-        server.findings.map((finding) => [h("code", {}, finding.kind), count(finding.count), finding.example]), "wide"),
+        server.findings.map((finding) => [h("code", {}, finding.kind), count(finding.count), sentence(finding.example)]), { numbers: [1] }),
       server.instructions && h("details", {}, h("summary", {}, "instructions"), bodyBlock(`Instructions of ${server.server}`, server.instructions)),
       server.offers === null ? h("p", { class: "hint" }, "The record does not list what this server offers.") : offersOf(server))));
 }

@@ -1,7 +1,7 @@
 // One trial: what happened when, and what decides its verdict.
 
-/** @param {Run} run @param {number} i @param {string | undefined} target */
-async function trialPage(run, i, target) {
+/** @param {Run} run @param {number} i @param {string | undefined} target @param {string} found words that are searched */
+async function trialPage(run, i, target, found) {
   const { trials } = run.data;
   const one = run.case(i);
   const head = [
@@ -18,13 +18,13 @@ async function trialPage(run, i, target) {
       trials.attempts[i] > 0 && h("p", {}, "To see it: ", h("code", {}, `proctor view ${quoted(run.data.run.folder)}`)));
   }
   return h("main", { id: "main", class: "trial-page" }, head,
-    details.reason ? reasonLine(details.blame || "", typeof details.reason === "string" ? sentence(details.reason) : bodyText(details.reason)) : reasonLine(run.blame(i), ""),
+    details.reason ? reasonLine(details.blame || "", reasonText(details.reason, (seq) => run.link(i, seq))) : reasonLine(run.blame(i), ""),
     h("p", { class: "facts" }, details.facts.join(" · "), ` · attempt ${Math.max(1, trials.attempts[i])}`),
     details.notes.map((note) => h("p", { class: "note" }, note)),
     h("p", { class: "actions" }, copyButton("Copy command", () => run.command(i) || "proctor result view"),
       copyButton("Copy as Markdown", () => markdown(run, i, details)), neighbours(run, i)),
     lanes(details),
-    h("div", { class: "columns" }, timeline(run, i, details, target), checksAside(run, i, details)));
+    h("div", { class: "columns" }, timeline(run, i, details, target, found), checksAside(run, i, details)));
 }
 
 /** @param {string} blame @param {Child} reason */
@@ -41,9 +41,10 @@ function neighbours(run, i) {
 
 /** Who worked when: a lane for the model, one for each server. @param {TrialDetails} details */
 function lanes(details) {
-  const work = details.items.filter((item) => item.micros !== undefined);
+  // A call without a response has no duration, and is drawn as a mark.
+  const work = details.items.filter((item) => item.micros !== undefined || item.kind === "call");
   if (work.length === 0) return null;
-  const width = Math.max(260, Math.min(1080, innerWidth - 50));
+  const width = Math.max(260, Math.min(1150, innerWidth - 60));
   const left = 110;
   const whole = Math.max(1, details.duration);
   const x = (/** @type {number} */ at) => left + (Math.min(at, whole) / whole) * (width - left - 4);
@@ -73,13 +74,46 @@ function lanes(details) {
       (phase.micros / whole) * (width - left) > 44 && svg("text", { x: (x(phase.at) + 3).toFixed(1), y: height - 3 }, phase.phase))));
 }
 
-/** @param {Run} run @param {number} i @param {TrialDetails} details @param {string | undefined} target */
-function timeline(run, i, details, target) {
+/**
+ * The texts of an event in which readers search: what the page has of them.
+ * @param {Item} item @returns {string}
+ */
+function textsOf(item) {
+  const whole = (/** @type {RecordText | null | undefined} */ body) => (!body ? "" : typeof body === "string" ? body : `${body.head} ${body.tail}`);
+  const response = item.response && typeof item.response === "object" ? item.response : {};
+  return [item.name, item.tool, item.server, whole(item.text), whole(item.reason), whole(item.detail), whole(item.arguments),
+    response.unread, whole(response.error?.message), whole(response.result?.text), whole(response.result?.json)].filter(Boolean).join("\n").toLowerCase();
+}
+
+/** A field that leaves the events with some words in sight. @param {TrialDetails} details @param {HTMLElement} list @param {string} words */
+function findField(details, list, words) {
+  const status = h("span", { class: "hint", role: "status" });
+  const field = /** @type {HTMLInputElement} */ (h("input", { type: "search", id: "find", autocomplete: "off", input: () => find() }));
+  const find = () => {
+    const wanted = wordsOf(field.value);
+    const texts = wanted.length > 0 ? details.items.map(textsOf) : [];
+    let shown = 0;
+    [...list.children].forEach((row, at) => {
+      const fits = wanted.every((word) => (texts[at] ?? "").includes(word));
+      /** @type {HTMLElement} */ (row).hidden = !fits;
+      shown += Number(fits);
+    });
+    status.textContent = wanted.length > 0 ? `${count(shown)} of ${counted(list.children.length, "event")}` : "";
+  };
+  field.value = words;
+  if (words) find();
+  return h("form", { class: "filters find", role: "search", submit: (/** @type {Event} */ e) => e.preventDefault() },
+    h("label", {}, "Find in messages ", field), status);
+}
+
+/** @param {Run} run @param {number} i @param {TrialDetails} details @param {string | undefined} target @param {string} found */
+function timeline(run, i, details, target, found) {
   const list = h("ol", { class: "events" }, details.items.map((item) => h("li", {}, eventItem(run, i, details, item))));
   const rest = details.next !== null && (isServed ? laterEvents(run, i, details, list) : h("p", { class: "note" },
     `Later events, from #${details.next} on, are not on this page. To see them: `, h("code", {}, run.command(i) || "proctor result view")));
   requestAnimationFrame(() => mark(list, target));
   return h("section", { "aria-labelledby": "h-timeline" }, h("h2", { id: "h-timeline" }, "Timeline"),
+    details.items.length > 1 && findField(details, list, found),
     details.items.length === 0 && h("p", { class: "hint" }, "The record has no turns and no calls."), list, rest);
 }
 
@@ -108,7 +142,7 @@ function eventItem(run, i, details, item) {
   let text = null;
   if (item.kind === "claim") text = [h("code", {}, item.tool), ` ${item.status}`, item.detail && bodyText(item.detail)];
   else if (item.kind === "turnUnreadable") text = "the record does not hold this turn";
-  else if (item.kind === "turnFailed") text = [`attempt ${item.attempt}`, bodyText(item.reason)];
+  else if (item.kind === "turnFailed") text = [h("span", { class: "hint" }, `attempt ${item.attempt}: `), reasonText(item.reason)];
   else if (item.text) text = typeof item.text === "string" && item.kind === "unread" ? item.text : bodyText(item.text);
   return h("div", { id: `e${item.seq}`, tabindex: -1, class: `event ${item.kind} ${item.isAnswer ? "answer" : ""} ${isBad ? "error" : ""}` },
     h("div", {}, when, " ", h("strong", {}, titles[item.kind] || item.kind), took,
@@ -146,6 +180,7 @@ function fillCall(body, item, details, link) {
   /** @param {string} title @param {Child} child */
   const part = (title, child) => [h("p", { class: "label" }, title), child];
   const response = item.response;
+  const raw = h("div", {});
   put(body, [
     item.arguments && part("Arguments", bodyBlock(`Arguments of event ${item.seq}`, item.arguments, true)),
     item.unreadArguments && part("Arguments", h("p", {}, item.unreadArguments)),
@@ -155,7 +190,7 @@ function fillCall(body, item, details, link) {
     (response.unread || typeof response === "string") && part("Result", h("p", {}, brief(response))),
     h("p", { class: "actions" }, item.call === "tool" && typeof (item.arguments ?? "") === "string" &&
       copyButton("Copy as proctor call", () => callCommand(item, details)),
-      item.arguments && copyButton("Copy arguments", () => startOf(item.arguments)), h("a", { href: link }, `Link to event ${item.seq}`))]);
+      item.arguments && copyButton("Copy arguments", () => startOf(item.arguments)), isServed && rawButton(item.seq, raw), h("a", { href: link }, `Link to event ${item.seq}`)), raw]);
 }
 
 /** The command that makes a call again. @param {Item} item @param {TrialDetails} details */
@@ -171,7 +206,7 @@ function checksAside(run, i, details) {
     section("Checks", details.checks.length === 0 && h("p", { class: "hint" }, "No check was evaluated."),
       h("ul", { class: "checks" }, details.checks.map((check) => h("li", {}, tag(check.verdict), " ", h("code", {}, check.check),
         check.kind && h("span", { class: "hint" }, ` ${check.step ? check.step.kind : check.kind}`),
-        check.reason && h("div", { class: "reason" }, bodyText(check.reason)),
+        check.reason && h("div", { class: "reason" }, reasonText(check.reason, (seq) => run.link(i, seq))),
         check.evidence.length > 0 && h("div", { class: "evidence" }, "evidence: ", check.evidence.slice(0, 40).map((seq) =>
           [h("a", { href: run.link(i, seq), "data-evidence": "" }, `#${seq}`), " "]), check.evidence.length > 40 && `and ${check.evidence.length - 40} more`),
         check.notes.map((note) => h("div", { class: "reason" }, note, " ", quotePlace(run, i, details, note))),
@@ -180,13 +215,13 @@ function checksAside(run, i, details) {
         check.step && check.step.output && stepOutput(check.step, check.verdict !== "pass"))))),
     details.steps.length > 0 && section("Steps", h("ul", { class: "checks" }, details.steps.map((step) => h("li", {},
       tag(step.verdict), " ", `${step.phase} ${step.id} `, h("span", { class: "hint" }, `${step.kind}, ${duration(step.micros)}`),
-      step.reason && h("div", { class: "reason" }, bodyText(step.reason)), step.output && stepOutput(step, step.verdict !== "pass"))))),
+      step.reason && h("div", { class: "reason" }, reasonText(step.reason)), step.output && stepOutput(step, step.verdict !== "pass"))))),
     details.findings.length > 0 && section("Protocol problems", h("ul", { class: "checks" }, details.findings.slice(0, 100).map((finding) =>
-      h("li", {}, h("code", {}, finding.kind), finding.count > 1 && ` ×${count(finding.count)}`, h("div", { class: "reason" }, finding.example))))),
+      h("li", {}, h("code", {}, finding.kind), finding.count > 1 && ` ×${count(finding.count)}`, h("div", { class: "reason" }, sentence(finding.example, (seq) => run.link(i, seq))))))),
     details.connections.length > 0 && section("Servers", h("ul", { class: "checks" }, details.connections.slice(0, 50).map((connection) =>
-      h("li", {}, h("strong", {}, connection.server), h("span", { class: "hint" }, ` ${connection.transport}`), h("div", { class: "reason" }, connection.target),
+      h("li", {}, h("strong", {}, connection.server), h("span", { class: "hint" }, ` ${connection.transport}`), h("div", { class: "reason" }, h("code", {}, connection.target)),
         connection.ended && h("div", { class: "reason" }, connection.ended),
-        connection.stderr && h("details", {}, h("summary", {}, "stderr"), bodyBlock(`stderr of ${connection.server}`, connection.stderr)))))),
+        connection.stderr && h("details", { open: details.blame === "server" && startOf(details.reason).includes(`\`${connection.server}\``) }, h("summary", {}, "stderr"), bodyBlock(`stderr of ${connection.server}`, connection.stderr)))))),
     details.agent && section("Agent", h("div", { class: "reason" }, details.agent.command.map(quoted).join(" ")),
       details.agent.version && h("div", { class: "reason" }, details.agent.version), details.agent.ended && h("div", { class: "reason" }, details.agent.ended),
       details.agent.stderr && h("details", {}, h("summary", {}, "stderr"), bodyBlock("stderr of the agent", details.agent.stderr))));

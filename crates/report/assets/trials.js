@@ -13,7 +13,7 @@ const SORTS = ["duration", "tokens", "cost", "calls"];
 function searched(run, text) {
   /** @type {((i: number) => boolean)[]} */
   const tests = [];
-  for (const word of wordsOf(text)) {
+  for (const word of wordsOf(text).filter((one) => !one.startsWith("text:"))) {
     const [, key, value] = /^(tool|check|blame|label|dur):(.+)$/.exec(word) || [];
     const time = key === "dur" && /^([<>]=?)?(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(value);
     if (key === "tool") tests.push((i) => run.set("tools", i).some((tool) => tool.toLowerCase().includes(value)));
@@ -55,18 +55,83 @@ function chosen(run, query) {
   return sort && SORTS.includes(sort) ? rows.sort((a, b) => key(b) - key(a)) : rows;
 }
 
+/** The words of a search that messages must contain: `text:overloaded`. @param {URLSearchParams} query */
+const messageWords = (query) => wordsOf(query.get("q") || "").filter((word) => word.startsWith("text:")).map((word) => word.slice(5)).filter(Boolean);
+
+/** The first event that contains all words; a server has the later ones too. @param {string[]} words @param {number} i @param {TrialDetails} details */
+async function eventWith(words, i, details) {
+  for (let part = details; ; part = await app.source.trial(i, part.next ?? 0)) {
+    const item = part.items.find((one) => {
+      const text = textsOf(one);
+      return words.every((word) => text.includes(word));
+    });
+    if (item) return item.seq;
+    if (!isServed || part.next === null) return null;
+  }
+}
+
+/**
+ * Reads trials one after the other, and names those with an event that contains all words. Trials that have no details are
+ * counted.
+ * @param {number[]} trials @param {string[]} words @param {(found: number, seq: number) => void} hit
+ * @param {(read: number, missing: number) => boolean} goOn
+ */
+async function searchMessages(trials, words, hit, goOn) {
+  let missing = 0;
+  for (const [n, i] of app.source.inOrder(trials).entries()) {
+    try {
+      const details = await app.source.trial(i);
+      const seq = await eventWith(words, i, details);
+      if (seq !== null) hit(i, seq);
+      else if (!isServed && details.next !== null) missing++;
+    } catch (error) {
+      if (!(error instanceof Missing)) throw error;
+      missing++;
+    }
+    // A pause lets the page draw and react.
+    if (n % 20 === 19) await new Promise((done) => setTimeout(done));
+    if (!goOn(n + 1, missing)) return;
+  }
+}
+
 /** @param {Run} run @param {URLSearchParams} query */
 function trialsPage(run, query) {
   const { data } = run;
-  let rows = chosen(run, query);
+  /** @type {number[]} */
+  let rows = [];
+  /** The event that a search of messages found in a trial. @type {Map<number, number>} */
+  let found = new Map();
+  let searches = 0;
   const total = h("p", { class: "hint", role: "status" });
-  const list = new VirtualList({ row: 32, label: "Trials", render: (n) => trialRow(run, rows[n]) });
+  const list = new VirtualList({ row: () => (isPhone() ? 52 : 32), label: "Trials", render: (n) => trialRow(run, rows[n], found.get(rows[n])) });
   app.list = list;
-  const update = () => {
-    rows = chosen(run, query);
+  /** @param {number[]} shown @param {string} text */
+  const present = (shown, text) => {
+    rows = shown;
     app.rows = rows;
-    total.textContent = `${count(rows.length)} of ${counted(run.size, "trial")}`;
+    total.textContent = text;
     list.reset(rows.length);
+  };
+  const update = () => {
+    const mine = ++searches;
+    const chosenRows = chosen(run, query);
+    const words = messageWords(query);
+    found = new Map();
+    if (words.length === 0) {
+      present(chosenRows, `${count(chosenRows.length)} of ${counted(run.size, "trial")}`);
+      return;
+    }
+    present([], `0 of ${counted(chosenRows.length, "trial")} read`);
+    /** @type {number[]} */
+    const hits = [];
+    searchMessages(chosenRows, words, (i, seq) => { hits.push(i); found.set(i, seq); }, (read, missing) => {
+      if (mine !== searches || !list.element.isConnected) return false;
+      if (read % 100 === 0 || read === chosenRows.length || hits.length > rows.length && hits.length < 50) {
+        present(chosenRows.filter((i) => found.has(i)), `${count(hits.length)} of ${counted(run.size, "trial")}${read < chosenRows.length ? `; ${count(read)} of ${count(chosenRows.length)} read` : ""}` +
+          (missing > 0 ? `; ${counted(missing, "trial")} can't be searched, or only in part: this page does not have all messages` : ""));
+      }
+      return true;
+    }).catch(failed);
   };
   /** @param {string} key @param {string} value */
   const set = (key, value) => {
@@ -86,22 +151,22 @@ function trialsPage(run, query) {
       chooser("outcome", "Outcome", ["bad", ...data.outcomes], query, set, ["failed or errored", ...data.outcomes]),
       data.agents.length > 1 && chooser("agent", "Agent", data.agents.map((a) => a.name), query, set),
       chooser("sort", "Sort by", SORTS, query, set, SORTS, "plan")),
-    h("p", { class: "hint" }, "Words search case, agent, check, reason and labels. Also: tool:NAME, check:NAME, blame:agent, label:KEY=VALUE, dur:>10s."),
+    h("p", { class: "hint" }, "Words search case, agent, check, reason and labels. Also: ", ["text:WORD", "tool:NAME", "check:NAME", "blame:agent", "label:KEY=VALUE", "dur:>10s"].map((one, i) => [i > 0 && " ", h("code", {}, one)]), ". ",
+      h("code", {}, "text:"), " searches the messages of each trial in the list, as far as its page shows them."),
     total,
     h("div", { class: "row trial head", "aria-hidden": "true" }, h("span", {}, "outcome"), h("span", {}, "trial"),
       h("span", {}, "agent"), h("span", { class: "num" }, "time"), h("span", { class: "num" }, "cost"), h("span", {}, "why")),
-    list.element);
+    list.element, list.rest);
   requestAnimationFrame(update);
   return page;
 }
 
-/** @param {Run} run @param {number} i */
-function trialRow(run, i) {
+/** @param {Run} run @param {number} i @param {number} [seq] an event to show */
+function trialRow(run, i, seq) {
   const { trials } = run.data;
-  const name = run.case(i).runs > 1 ? `${run.case(i).name} #${trials.repeat[i]}` : run.case(i).name;
   const blame = run.blame(i);
   return h("div", { class: "trial" }, tag(run.outcome(i)),
-    h("a", { class: "name", href: run.link(i) }, name), h("span", { class: "agent" }, run.agent(i).short),
+    h("a", { class: "name", href: run.link(i, seq) }, h("span", {}, run.case(i).name), run.case(i).runs > 1 && h("span", { class: "number" }, `#${trials.repeat[i]}`)), h("span", { class: "agent" }, run.agent(i).short),
     h("span", { class: "num" }, duration(trials.duration[i])), h("span", { class: "num" }, dollars(trials.cost[i])),
-    h("span", { class: "reason" }, blame && `${blame}: `, run.text("reason", i) || run.text("check", i)));
+    h("span", { class: "reason" }, blame && `${blame}: `, sentence(run.text("reason", i) || run.text("check", i))));
 }

@@ -5,6 +5,8 @@ import fs from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 
+import { until } from "./browsers.mjs";
+
 /** The folder with the reports, which `examples/report_pages` writes. */
 export const PAGES = process.env.PROCTOR_PAGES || path.resolve("pages");
 /** The folder for screenshots. */
@@ -20,12 +22,6 @@ export const PLACES = ["#/", "#/cases", "#/trials", "#/coverage", "#/servers", "
 
 /** @param {string} kind @param {string} [hash] */
 export const url = (kind, hash = "") => `file://${path.join(PAGES, kind)}.html${hash}`;
-
-/** Notes violations of the policy before anything else runs. */
-export const watch = () => {
-  globalThis.violations = [];
-  document.addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
-};
 
 /** Opens a place of a report, and waits until it is drawn. @param {any} page @param {string} kind @param {string} place */
 export async function open(page, kind, place) {
@@ -60,6 +56,7 @@ async function follow(page, hash, selector, otherwise) {
 
 /** Fails if axe finds a violation. @param {any} page @param {string} where */
 export async function accessible(page, where) {
+  // Not a script element, which the page's policy forbids.
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
     const results = await globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] });
@@ -101,7 +98,7 @@ export async function harmless(page) {
     title: document.title.includes("pwned") && !document.title.includes("document.title"),
     elements: document.querySelectorAll("img, iframe, object, embed, link, base, body script:not([type]) ~ script:not([type])").length,
     links: [...document.querySelectorAll("[href]")].map((link) => link.getAttribute("href")).filter((href) => !href.startsWith("#")),
-    handlers: [...document.querySelectorAll("*")].filter((one) => one.getAttributeNames().some((name) => name.startsWith("on") || name === "style" && false)).length,
+    handlers: [...document.querySelectorAll("*")].filter((one) => one.getAttributeNames().some((name) => name.startsWith("on"))).length,
     hidden: /[\u0000-\u0008\u001b\u202e\u200b]/.test(document.body.innerText),
     // Every row keeps its link in sight, however long the names are.
     lost: [...document.querySelectorAll(".list .row")].filter((row) => {
@@ -201,6 +198,35 @@ export async function search(page) {
   assert.equal(await total("codex"), 150);
   assert.equal(await total("label:area=pods codex fix-crash-loop-1"), 5);
   assert.equal(await total("no such word"), 0);
+  // Messages are read trial by trial.
+  const found = results.filter((one) => JSON.stringify(one.callHistory ?? one).includes("not found")).length;
+  await open(page, "two-agents", `#/trials?q=${encodeURIComponent("text:errimagepull text:1.2.33")}`);
+  await until(page, () => /^300 of 300 trials$/.test(document.querySelector("main [role=status]").textContent));
+  await open(page, "two-agents", `#/trials?outcome=failed&q=${encodeURIComponent("text:\"web\" text:found")}`);
+  await until(page, () => /^\d+ of 300 trials$/.test(document.querySelector("main [role=status]").textContent));
+  assert.ok(found > 0);
+  const first = await page.evaluate(() => document.querySelector(".list a").getAttribute("href"));
+  assert.match(first, /\/\d+$/, "the link leads to the event");
+  await page.evaluate((to) => { location.hash = to; }, first);
+  await until(page, () => document.querySelectorAll(".event.target").length === 1);
+  // In a trial, events without the words are hidden.
+  await page.keyboard.press("/");
+  await page.keyboard.type("errimagepull");
+  await until(page, () => document.querySelector(".find [role=status]").textContent.startsWith("1 of "));
+  assert.equal(await page.evaluate(() => [...document.querySelectorAll(".events > li")].filter((one) => !one.hidden).length), 1);
+}
+
+/** The theme that a reader chose is there again after a reload. @param {any} page */
+export async function theme(page) {
+  await open(page, "one", "#/");
+  const scheme = () => page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
+  await page.keyboard.press("d");
+  assert.equal(await scheme(), "dark");
+  await page.reload();
+  await page.waitForSelector("main h1");
+  assert.equal(await scheme(), "dark");
+  await page.keyboard.press("d");
+  assert.equal(await scheme(), "light");
 }
 
 /** The two trials of a case side by side. @param {any} page */

@@ -252,6 +252,9 @@ impl<'a> Conversation<'a> {
         if let Some(reason) = work.ended.as_ref().and_then(|ended| ended.reason.as_ref()) {
             screen.block(2, reason, None);
         }
+        if let Some(folder) = &work.kept_folder {
+            screen.line(2, &format!("folder kept: {folder}"), None);
+        }
         let calls = words::count(self.outline.calls, "call");
         let turns = words::count(u64::from(work.agent.turns), "model turn");
         let tokens = words::tokens(&work.agent);

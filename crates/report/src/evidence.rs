@@ -86,6 +86,9 @@ pub(crate) fn lines(
             out.cut(1, &format!("answer: {}", first_line(answer)));
         }
     }
+    if let Some(folder) = &work.kept_folder {
+        out.wrapped(1, &format!("folder kept: {folder}"));
+    }
     out.0
 }
 

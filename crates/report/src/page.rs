@@ -8,28 +8,30 @@ mod columns;
 mod facts;
 mod heading;
 mod items;
+mod raw;
 mod results;
+mod selection;
 mod servers;
 mod strings;
 mod timeline;
 mod trial;
-mod whole;
 
 pub use self::body::{BODY_BYTES, PageBody};
 pub use self::columns::TrialColumns;
 pub use self::facts::TrialFacts;
 pub use self::heading::{GatePage, RunPage};
 pub use self::items::{CallPage, ItemKind, ResponsePage, TimelineItem};
+pub use self::raw::{RawMessage, raw_messages};
 pub use self::results::{
     AgentPage, CasePage, CausePage, CellPage, CellStatus, QuantilesPage, RatePage,
 };
+pub use self::selection::{SelectionPage, ToolScorePage};
 pub use self::servers::{
     ArgumentPage, CoveragePage, FindingPage, OfferPage, ServerPage, UseKind, UsePage,
 };
 pub use self::trial::{
     AgentProgramPage, CheckPage, ConnectionPage, PhasePage, StepPage, TrialPage,
 };
-pub use self::whole::{BodyPart, whole_body};
 
 use proctor_core::causes;
 use proctor_core::coverage::Coverage;
@@ -72,6 +74,9 @@ pub struct Overview {
     pub worst_first: Vec<usize>,
     /// The causes of trials that did not pass, most frequent first.
     pub causes: Vec<CausePage>,
+    /// The results of selection rows, for each agent that did any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub selection: Vec<SelectionPage>,
     pub coverage: CoveragePage,
     pub servers: Vec<ServerPage>,
     /// The words for the outcomes and the blames in the columns.
@@ -123,6 +128,7 @@ impl Overview {
             cases,
             worst_first,
             causes: grouped.iter().map(CausePage::of).collect(),
+            selection: SelectionPage::all(summary),
             coverage: servers::coverage(coverage),
             servers: servers::servers(report, coverage)?,
             outcomes: OUTCOMES.map(words::outcome).to_vec(),

@@ -8,12 +8,13 @@ use proctor_core::gate::Gate;
 use proctor_core::hint::listed;
 use proctor_core::printable::printable;
 use proctor_core::regrade::{Basis, CheckChange, CheckGrade, GradedTrial, RegradeTotals};
+use proctor_core::summary::Summary;
 use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
 use crate::json::entry as json_entry;
 use crate::terminal::{Page, TerminalStyle};
-use crate::words;
+use crate::{selection, words};
 
 /// The width of the label column of a change.
 const INDENT: usize = 4;
@@ -28,6 +29,8 @@ pub struct RegradeReport<'a> {
     /// The eval file; `None` for shipped evals without a suite.
     pub eval: Option<&'a str>,
     pub run: &'a str,
+    /// The run with its new outcomes.
+    pub summary: &'a Summary,
     pub before: &'a Gate,
     pub gate: &'a Gate,
     pub exit: u8,
@@ -58,7 +61,12 @@ pub fn change(trial: &GradedTrial, several_agents: bool, style: TerminalStyle) -
         page.wrapped(INDENT, &printable(reason));
     }
     for change in &trial.changes {
-        page.wrapped(INDENT, &check_change(change));
+        // A reason may have several lines, such as the output of a script.
+        let text = check_change(change);
+        for (number, line) in text.lines().enumerate() {
+            let indent = if number == 0 { INDENT } else { 2 * INDENT };
+            page.wrapped(indent, &printable(line));
+        }
     }
     page.into_text()
 }
@@ -71,15 +79,15 @@ fn check_change(change: &CheckChange) -> String {
         Some(Verdict::Unknown { .. }) => "unknown",
         None => none,
     };
-    let check = printable(&change.check);
+    let check = &change.check;
     let before = word(&change.before, "not evaluated");
     let after = word(&change.after, "not evaluated");
     let why = match (&change.before, &change.after) {
         (_, Some(Verdict::Fail { reason } | Verdict::Unknown { reason })) => {
-            format!(": {}", printable(reason))
+            format!(": {reason}")
         }
         (Some(Verdict::Fail { reason } | Verdict::Unknown { reason }), _) => {
-            format!(" (before: {})", printable(reason))
+            format!(" (before: {reason})")
         }
         (Some(Verdict::Pass) | None, Some(Verdict::Pass) | None) => String::new(),
     };
@@ -175,7 +183,11 @@ pub fn totals(report: &RegradeReport<'_>, style: TerminalStyle) -> String {
     if let Some(path) = report.grades {
         page.fact("Grades", &printable(path));
     }
-    page.into_text()
+    let mut text = page.into_text();
+    for line in selection::lines(report.summary) {
+        text.push_str(&format!("\n{line}"));
+    }
+    text
 }
 
 fn some(names: &[String]) -> String {
@@ -286,7 +298,7 @@ fn ended(ended: Option<&TrialEnded>) -> Map<String, Value> {
 
 /// The object `proctor` of the JSON document.
 pub fn document_end(report: &RegradeReport<'_>) -> Value {
-    json!({
+    let mut out = json!({
         "run": report.run,
         "eval": report.eval,
         "hash": report.hash,
@@ -302,5 +314,9 @@ pub fn document_end(report: &RegradeReport<'_>) -> Value {
         },
         "exit": report.exit,
         "grades": report.grades,
-    })
+    });
+    if let Some(selection) = selection::document(report.summary) {
+        out["selection"] = selection;
+    }
+    out
 }

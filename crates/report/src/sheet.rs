@@ -180,6 +180,13 @@ impl Sheet {
         }
     }
 
+    /// The room that these columns leave for the name of their row.
+    pub(crate) fn room_beside(&self, columns: &[(String, usize)]) -> usize {
+        let width = |(column, room): &(String, usize)| GAP.len() + column.width().max(*room);
+        let used: usize = columns.iter().map(width).sum();
+        self.style.width.saturating_sub(ROW + used)
+    }
+
     /// Adds a line that is already laid out, without escapes or cuts.
     pub(crate) fn raw(&mut self, text: &str) {
         self.push(0, text);

@@ -174,12 +174,11 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRef<'_>) -> Result<
         (None, _) => {}
     }
     facts.extend(words::time(result.duration));
-    let standing = agent.standing();
-    if standing.passed > 0 && standing.not_passed > 0 {
-        facts.push(format!("FLAKY {}", sentences::passed(agent)));
-    }
     if agent.verdict(&case.case) == CaseVerdict::Met {
+        facts.push(format!("FLAKY {}", sentences::passed(agent)));
         facts.push("meets its pass rule".to_owned());
+    } else if agent.standing().passed > 0 {
+        facts.push(format!("{} passed", sentences::passed(agent)));
     }
     page.labelled(label, style, &name(case), &facts.join(", "));
     let lines = if report.brief {

@@ -59,15 +59,7 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
 
 /// Formats a number with separators: `12,345`.
 pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    proctor_core::hint::thousands(&number.to_string())
 }
 
 /// Formats a pass rate: `80%, 95% CI 49–94%`.

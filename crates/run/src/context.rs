@@ -11,9 +11,10 @@ use proctor_core::event::{Actor, Purpose};
 use proctor_core::record::RecordError;
 use proctor_core::redact::Redactor;
 use proctor_core::replay::Cassette;
-use proctor_core::suite::Suite;
+use proctor_core::suite::{Suite, TrialValues};
 
 use crate::external::ExternalAgent;
+use crate::trial_folder::KeepOption;
 use proctor_models::{Meter, Model, ModelClient, Replay, RetryWait};
 use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::client::{Client, ConnectOptions, Era, Timeouts};
@@ -68,6 +69,8 @@ pub struct RunContext {
     /// The timeouts for servers.
     pub timeouts: Timeouts,
     pub redactor: Redactor,
+    /// Which folders of trials are left in place.
+    pub keep: KeepOption,
     /// Whether a tolerable protocol problem of a server fails the trial.
     pub strict: bool,
     /// The known eras of servers, by name.
@@ -97,7 +100,12 @@ impl RunContext {
     }
 
     /// The options for a connection, without the known era of its server.
-    pub fn connect_options(&self, actor: Actor, recorder: Recorder) -> ConnectOptions {
+    pub fn connect_options(
+        &self,
+        actor: Actor,
+        recorder: Recorder,
+        trial: Option<&TrialValues>,
+    ) -> ConnectOptions {
         ConnectOptions {
             actor,
             recorder,
@@ -106,6 +114,7 @@ impl RunContext {
             guard: self.guard.clone(),
             timeouts: self.timeouts,
             answers: ServerRequestReplies::default(),
+            trial: trial.cloned(),
             era: None,
         }
     }

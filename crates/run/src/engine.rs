@@ -57,6 +57,8 @@ use proctor_wire::client::{ConnectOptions, Timeouts};
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::unbounded_channel;
 
+use crate::trial_folder::TrialFolder;
+
 pub use self::ending::{RunResult, RunStopCause};
 pub use self::error::EngineError;
 pub use self::host::{Host, NonInteractiveHost};
@@ -110,13 +112,14 @@ impl Engine {
         Redactor::new(known.chain(servers.iter().flat_map(crate::secrets::of_server)))
     }
 
-    /// The options for a connection to a server.
+    /// The options for a connection to a server in the folder of a command.
     pub fn connect_options(
         &self,
         actor: Actor,
         recorder: Recorder,
         pass_env: &[String],
         timeouts: Timeouts,
+        folder: &TrialFolder,
     ) -> ConnectOptions {
         ConnectOptions {
             actor,
@@ -126,6 +129,7 @@ impl Engine {
             guard: self.program.clone(),
             timeouts,
             answers: ServerRequestReplies::default(),
+            trial: Some(folder.values().clone()),
             era: None,
         }
     }

@@ -17,3 +17,4 @@ pub mod steps;
 mod stop;
 mod together;
 mod trial;
+pub mod trial_folder;

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::trial_folder::TrialFolderError;
 use proctor_wire::client::{Client, ConnectOptions, Era, ListError, ListLimits};
 
 /// The result of checking one server.
@@ -32,6 +33,15 @@ pub enum PreflightError {
     NoList { server: String, reason: String },
     #[error("the server `{0}` has no tools, resources or prompts to test")]
     Empty(String),
+    /// The servers have no folder to start in.
+    #[error("{0}")]
+    NoFolder(String),
+}
+
+impl From<TrialFolderError> for PreflightError {
+    fn from(error: TrialFolderError) -> Self {
+        Self::NoFolder(error.to_string())
+    }
 }
 
 /// Starts a server and asks what it offers.

@@ -19,6 +19,7 @@ use crate::decider::Decider;
 use crate::progress::{Progress, TrialProgress};
 use crate::stop::RunStop;
 use crate::trial::Trial;
+use crate::trial_folder::TrialFolder;
 use proctor_models::RetryWait;
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
@@ -264,12 +265,15 @@ impl Runner<'_> {
             to: self.detailed.then(|| self.progress.clone()),
         };
         watch.started();
+        let stem = spec.stem(suite, &self.context.redactor);
+        let folder = worker::blocking(|| TrialFolder::new(&stem));
         let trial = Trial {
             context: self.context.clone(),
             case: spec.case,
             agent: spec.agent,
             limits: spec.limits,
-            recorder: Recorder::new(writer, self.started),
+            recorder: Recorder::new(writer, self.started).in_folder(&folder.values().dir),
+            folder,
             watch,
             waiting: RetryWait::default(),
             replay: self.context.replay(&case.id.0, &agent.name, spec.repeat)?,

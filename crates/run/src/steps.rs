@@ -14,7 +14,6 @@ mod environment;
 mod extension;
 mod http;
 mod note;
-mod random;
 mod scoring;
 mod script;
 mod tool;
@@ -30,6 +29,7 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::step::values::{FillError, TemplateValues};
 use proctor_core::suite::step::{Action, Step};
 use proctor_core::suite::template::Template;
+use proctor_core::suite::trial_values::TRIAL_DIR;
 use proctor_core::suite::{Extension, Server};
 use proctor_core::transcript_file::TranscriptFile;
 use proctor_core::verdict::Verdict;
@@ -144,9 +144,11 @@ impl Steps {
         options.connect.actor = Actor::Step;
         let inherited = &options.connect.inherited;
         let mut values = TemplateValues::default();
-        values.random_id = random::id();
-        values.random_port = random::free_port();
         values.env = environment::step_environment(inherited, &options.withheld);
+        if let Some(trial) = &options.connect.trial {
+            values.env.insert(TRIAL_DIR.to_owned(), trial.dir.clone());
+            values.trial = trial.clone();
+        }
         // A prompt that refers to a step is filled in after the setup.
         values.agent_prompt = values.fill(&options.prompt).ok();
         Self {

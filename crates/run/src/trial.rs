@@ -38,6 +38,7 @@ use crate::progress::TrialProgress;
 use crate::steps::{Steps, StepsOptions};
 use crate::stop::{self, RunStop};
 use crate::together::together;
+use crate::trial_folder::TrialFolder;
 use proctor_contain::process::SpawnError;
 use proctor_models::{AskError, LoopLimits, Model, ModelClient, ModelError, Replay, RetryWait};
 use proctor_wire::client::{Client, ConnectError, ConnectOptions};
@@ -53,6 +54,7 @@ pub(crate) struct Trial {
     pub(crate) agent: usize,
     pub(crate) limits: Limits,
     pub(crate) recorder: Recorder,
+    pub(crate) folder: TrialFolder,
     pub(crate) watch: TrialProgress,
     pub(crate) waiting: RetryWait,
     /// The recorded replies to use instead of asking models.
@@ -118,7 +120,11 @@ impl Trial {
     fn steps_options(&self) -> StepsOptions {
         let (context, case) = (&self.context, self.case());
         StepsOptions {
-            connect: context.connect_options(Actor::Step, self.recorder.clone()),
+            connect: context.connect_options(
+                Actor::Step,
+                self.recorder.clone(),
+                Some(self.folder.values()),
+            ),
             withheld: context.withheld.clone(),
             redactor: self.recorder.redactor().clone(),
             servers: context.suite.servers.clone(),
@@ -141,6 +147,9 @@ impl Trial {
         if !case.has_checks() {
             let reason = "the case has no checks";
             return errored(Blame::Suite, reason);
+        }
+        if let Err(error) = self.folder.prepare(case.workspace.as_deref()).await {
+            return errored(error.blame(), error.to_string());
         }
         if let Some(shipped) = &case.shipped {
             return self.work_shipped(shipped, toolbox).await;
@@ -220,7 +229,9 @@ impl Trial {
             let recorder = self.recorder.clone();
             let options = ConnectOptions {
                 era: self.context.eras.get(&server.name).copied(),
-                ..self.context.connect_options(Actor::Loop, recorder)
+                ..self
+                    .context
+                    .connect_options(Actor::Loop, recorder, Some(self.folder.values()))
             };
             let connecting = Client::connect(server, &options).await;
             connecting.map_err(|error| (blame(&error), error.naming(&server.name)))?
@@ -318,7 +329,8 @@ impl Trial {
 
     async fn cleanup(&self, steps: &mut Steps) -> Result<(), (Blame, String)> {
         let case = self.case();
-        if case.cleanup.is_empty() || !case.unmet.is_empty() {
+        // Without a folder no setup ran, and a path that is empty would name others.
+        if case.cleanup.is_empty() || !case.unmet.is_empty() || !self.folder.is_there() {
             return Ok(());
         }
         self.phase(Phase::Cleanup);
@@ -346,7 +358,7 @@ impl Trial {
     }
 
     /// Writes the end of the trial, and waits until it is on disk.
-    async fn end(self, mut ended: TrialEnded) -> Result<TrialEnded, RecordError> {
+    async fn end(mut self, mut ended: TrialEnded) -> Result<TrialEnded, RecordError> {
         match self.recorder.take_error() {
             None => {}
             // An event that is too large spoils the trial, not the run.
@@ -354,6 +366,10 @@ impl Trial {
                 error @ (RecordError::TrialTooLarge { .. } | RecordError::EventTooLarge { .. }),
             ) => ended = errored(Blame::Infra, error.to_string()),
             Some(error) => return Err(error),
+        }
+        let folder = self.folder.finish(self.context.keep, ended.outcome).await;
+        if let Some(folder) = folder {
+            self.recorder.record(EventKind::TrialFolder(folder));
         }
         // The reason is also displayed, so it is redacted here too.
         ended.reason = ended.reason.map(|reason| self.redacted_text(&reason));
@@ -381,7 +397,7 @@ enum WorkOutcome {
 /// The blame if a server can't be reached, which is `infra` if Proctor ran out of resources.
 fn blame(error: &ConnectError) -> Blame {
     match error {
-        ConnectError::Spawn(SpawnError::Guard { .. }) => Blame::Infra,
+        ConnectError::Spawn(SpawnError::Guard { .. }) | ConnectError::Template(_) => Blame::Infra,
         ConnectError::Spawn(SpawnError::NoFolder(_) | SpawnError::Program(_))
         | ConnectError::Address(_)
         | ConnectError::StartFailed { .. } => Blame::Server,

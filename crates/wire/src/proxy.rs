@@ -24,7 +24,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proctor_core::event::Actor;
-use proctor_core::suite::Environment;
+use proctor_core::suite::step::values::FillError;
+use proctor_core::suite::{Environment, TrialValues};
 
 use crate::edit::Editor;
 use crate::recorder::Recorder;
@@ -53,6 +54,8 @@ pub struct ProxyOptions {
     pub pass: Vec<String>,
     /// The path of the `proctor` binary, which runs the guard.
     pub guard: PathBuf,
+    /// The values of templates; `None` for a server without any.
+    pub trial: Option<TrialValues>,
     /// Edits messages on the server's side of the record.
     pub editor: Option<Arc<dyn Editor>>,
 }
@@ -63,6 +66,9 @@ pub enum ProxyError {
     /// The server's URL or a header is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// A template has no value.
+    #[error(transparent)]
+    Template(#[from] FillError),
     /// The server has no URL.
     #[error("the server `{0}` has a command, not a URL")]
     NoAddress(String),

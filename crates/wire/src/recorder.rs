@@ -20,7 +20,7 @@ use proctor_core::redact::Redactor;
 pub(crate) use self::tap::ConnectionTap;
 pub use self::tap::OversizedMessage;
 use crate::worker;
-use proctor_core::asks::ModelRequestLog;
+use proctor_core::asks::{LoggedRequest, ModelRequestLog};
 
 /// A handle to a trial's record, or to none.
 #[derive(Clone)]
@@ -34,6 +34,8 @@ pub struct Recorder {
     writes_through: bool,
     started: Instant,
     redactor: Redactor,
+    /// The trial's folder, if it has one.
+    trial_dir: Option<Arc<str>>,
 }
 
 struct RecorderState {
@@ -72,7 +74,20 @@ impl Recorder {
             asks: Arc::default(),
             started,
             redactor: redactor.unwrap_or_default(),
+            trial_dir: None,
         }
+    }
+
+    /// Sets the trial's folder, whose path does not count when requests are compared.
+    #[must_use]
+    pub fn in_folder(mut self, dir: &str) -> Self {
+        self.trial_dir = Some(dir.into());
+        self
+    }
+
+    /// The trial's folder, if it has one.
+    pub fn trial_dir(&self) -> Option<&str> {
+        self.trial_dir.as_deref()
     }
 
     /// Writes each message to the file before the recording call returns. Proxies promise that.
@@ -221,15 +236,15 @@ impl Recorder {
         ConnectionTap::open(self, server, actor, transport, target, None)
     }
 
-    /// Writes a model request with its bodies as one block, and returns its number.
+    /// Writes a model request with its bodies as one block, and returns its number and its digest.
     pub fn record_ask(
         &self,
-        next: impl FnOnce(&mut ModelRequestLog) -> (u64, Vec<EventKind>),
-    ) -> u64 {
+        next: impl FnOnce(&mut ModelRequestLog) -> LoggedRequest,
+    ) -> (u64, String) {
         let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
-        let (number, events) = next(&mut asks);
-        self.record_all(events);
-        number
+        let logged = next(&mut asks);
+        self.record_all(logged.events);
+        (logged.ask, logged.digest)
     }
 
     fn lock(&self) -> MutexGuard<'_, RecorderState> {

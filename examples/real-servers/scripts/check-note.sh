@@ -1,6 +1,6 @@
 #!/bin/sh
-# Whether the note $NOTE of the workspace was corrected.
+# Whether the note $NOTE was corrected.
 set -e
-cd ../workspace
+cd "$PROCTOR_TRIAL_DIR"
 grep -q 'buy tea' "$NOTE"
 ! grep -q milk "$NOTE"

@@ -1,10 +1,9 @@
 #!/bin/sh
-# Makes a repository with two commits in the folder $REPOSITORY of the workspace.
+# Makes a repository with two commits in the folder `story` of the trial.
 set -e
-cd ../workspace
-rm -rf "$REPOSITORY"
-git init --quiet --initial-branch=main "$REPOSITORY"
-cd "$REPOSITORY"
+cd "$PROCTOR_TRIAL_DIR"
+git init --quiet --initial-branch=main story
+cd story
 git config user.name Ada
 git config user.email ada@example.com
 git config commit.gpgsign false

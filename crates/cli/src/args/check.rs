@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use proctor_core::event::PlannedProfile;
 
 use super::{GateArgs, LoadingArgs, PlanArgs, ReportArgs, span};
@@ -150,6 +150,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) fail_fast: bool,
 
+    /// Leave the folders of these trials (`{trial.dir}`) in place; the report names them
+    #[arg(long, value_name = "TRIALS", value_enum, default_value_t = KeepArg::Failed)]
+    pub(crate) keep: KeepArg,
+
     /// Don't start trials that can't change the answer of the gate: those of a case whose pass rule is
     /// decided; with a gate on rates, all trials once an anytime-valid 95% interval decides
     #[arg(long)]
@@ -214,6 +218,15 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) gates: GateArgs,
+}
+
+/// The trials whose folders are left in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeepArg {
+    /// Trials that failed, errored or timed out
+    Failed,
+    All,
+    None,
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

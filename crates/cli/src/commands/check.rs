@@ -19,6 +19,7 @@ use proctor_run::engine::options::{
 use proctor_run::engine::{
     CheckOptions, Engine, Host, PreparedRun, RunCompletion, RunInProgress, RunSource,
 };
+use proctor_run::trial_folder::KeepOption;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::display::Display;
@@ -29,7 +30,7 @@ use self::signals::{RunSignals, RunStage};
 use super::attended::InteractiveHost;
 use super::target::Targets;
 use super::{counted, engine, prepare_with, refused, result};
-use crate::args::{CheckArgs, GateArgs, RunArgs};
+use crate::args::{CheckArgs, GateArgs, KeepArg, RunArgs};
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
@@ -143,6 +144,11 @@ fn run_options_without_base(flags: &RunArgs) -> RunOptions {
             None => WidthOption::Parallel(flags.parallel),
         },
         fail_fast: flags.fail_fast,
+        keep: match flags.keep {
+            KeepArg::Failed => KeepOption::Failed,
+            KeepArg::All => KeepOption::All,
+            KeepArg::None => KeepOption::None,
+        },
         no_context: flags.no_context,
         rerun: RerunOption {
             failed: flags.last_failed,

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
             if let Some(estimate) = estimate {
                 text.push_str(&format!("estimate: {estimate}\n"));
             }
-            output::result(&text)?;
+            output::report(&text)?;
         }
     }
     Ok(Exit::Ok)

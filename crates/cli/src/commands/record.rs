@@ -18,6 +18,7 @@ use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use proctor_run::engine::Engine;
 use proctor_run::engine::recording::{SessionRecording, well};
+use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::proxy::{
     Cause, ProxyOptions, ServerStartError, SessionEnd, SessionEndReason, serve, standard,
 };
@@ -45,6 +46,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         let _inside = runtime.enter();
         StopSignals::listen().context("can't listen for signals")?
     };
+    let folder = TrialFolder::new(&name);
     let kept = begin(&engine, args.out.as_deref(), &name, &redactor);
     let options = ProxyOptions {
         recorder: kept
@@ -55,6 +57,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         pass: Vec::new(),
         guard: std::env::current_exe()
             .context("can't determine the path of the proctor executable")?,
+        trial: folder.is_there().then(|| folder.values().clone()),
         editor: None,
     };
     let exit = if args.url.is_none() && !args.http {

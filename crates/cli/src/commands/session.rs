@@ -11,8 +11,9 @@ use proctor_core::hint::listed;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::server::{AllowedTools, Transport, command_line};
-use proctor_core::suite::{Inputs, LoadedFile, Server, load_any};
+use proctor_core::suite::{Inputs, LoadedFile, Server, Workspace, load_any};
 use proctor_run::engine::recording::SessionRecording;
+use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::client::{Client, ConnectOptions};
 use proctor_wire::recorder::Recorder;
 
@@ -58,6 +59,7 @@ where
     with_servers(
         args,
         std::slice::from_ref(&server),
+        None,
         name,
         async |_, client, redactor| match run.take() {
             Some(run) => run(client, redactor).await,
@@ -67,11 +69,12 @@ where
     )
 }
 
-/// Connects to one server after the other, runs `each` with every connection, then `last`. The first outcome
-/// other than success ends the command.
+/// Connects to one server after the other in a folder with the content of a workspace, runs `each` with every
+/// connection, then `last`. The first outcome other than success ends the command.
 pub(super) fn with_servers<F, L>(
     args: &ServerArgs,
     servers: &[Server],
+    workspace: Option<&Workspace>,
     name: &str,
     mut each: F,
     last: L,
@@ -97,13 +100,19 @@ where
         .as_ref()
         .map_or_else(Recorder::nothing, |r| r.recorder.clone())
         .redacting(&redactor);
+    let folder = TrialFolder::new(name);
     let options = engine.connect_options(
         Actor::Person,
         recorder,
         &args.pass_env,
         args.timeouts.timeouts(),
+        &folder,
     );
     let done = runtime.block_on(async {
+        if let Err(error) = folder.prepare(workspace).await {
+            let reason = error.to_string();
+            return Ok(CommandOutcome::because(Exit::Inconclusive, reason));
+        }
         for server in servers {
             let done = talk(server, &options, args.strict, &mut stops, async |client| {
                 each(server, client, &redactor).await
@@ -260,6 +269,7 @@ pub(super) fn of_command(words: &[String]) -> anyhow::Result<Option<Server>> {
             args: rest.to_vec(),
             env: BTreeMap::new(),
             folder: std::env::current_dir().context("can't determine the working directory")?,
+            cwd: None,
         },
         allowed: AllowedTools::All,
         written: command_line(words.iter().map(String::as_str)),

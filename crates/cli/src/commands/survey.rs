@@ -12,7 +12,7 @@ use proctor_core::contract::SurfaceContent;
 use proctor_core::event::Surface;
 use proctor_core::problem::{Code, Problems};
 use proctor_core::redact::Redactor;
-use proctor_core::suite::{Inputs, LoadedFile, Server, Suite, load_any};
+use proctor_core::suite::{Inputs, LoadedFile, Server, Suite, Workspace, load_any};
 use proctor_wire::client::ListLimits;
 
 use super::session::{CommandOutcome, find_servers, with_servers};
@@ -43,7 +43,7 @@ where
 {
     let servers = find_servers(args)?;
     let is_whole = args.server.is_none();
-    ask(args, &servers, name, |offered| run(offered, is_whole))
+    ask(args, &servers, None, name, |offered| run(offered, is_whole))
 }
 
 /// Asks the servers of a suite what they offer.
@@ -57,10 +57,24 @@ where
     F: FnOnce(OfferedServers, &Suite) -> anyhow::Result<CommandOutcome>,
 {
     let suite = suite(file)?;
-    ask(args, &suite.servers, name, |offered| run(offered, &suite))
+    // A server may need its workspace to start.
+    let mut workspaces = suite
+        .cases
+        .iter()
+        .filter_map(|case| case.workspace.as_deref());
+    let workspace = workspaces.next();
+    ask(args, &suite.servers, workspace, name, |offered| {
+        run(offered, &suite)
+    })
 }
 
-fn ask<F>(args: &ServerArgs, servers: &[Server], name: &str, run: F) -> anyhow::Result<Exit>
+fn ask<F>(
+    args: &ServerArgs,
+    servers: &[Server],
+    workspace: Option<&Workspace>,
+    name: &str,
+    run: F,
+) -> anyhow::Result<Exit>
 where
     F: FnOnce(OfferedServers) -> anyhow::Result<CommandOutcome>,
 {
@@ -71,6 +85,7 @@ where
     with_servers(
         args,
         servers,
+        workspace,
         name,
         async |server, client, redactor| match client.surface(&ListLimits::default()).await {
             Ok(surface) => {

@@ -220,6 +220,13 @@ impl View<'_> {
             EventKind::SurfaceCompared(compared) => compared_surface(compared),
             EventKind::Prompted { text } => format!("prompt: {}", self.body(text)?),
             EventKind::ToolsOffered { tools } => format!("tools available: {}", self.body(tools)?),
+            EventKind::TrialFolder(folder) => match (folder.kept, &folder.reason) {
+                (true, None) => format!("folder kept: {}", folder.path),
+                (true, Some(reason)) => {
+                    format!("folder can't be removed: {}: {reason}", folder.path)
+                }
+                (false, _) => format!("folder removed: {}", folder.path),
+            },
             EventKind::CallWithheld(name) => {
                 format!(
                     "call of {} on {} withheld: not executed",

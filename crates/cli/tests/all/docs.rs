@@ -70,3 +70,45 @@ fn the_page_on_suites_shows_what_init_writes() {
     }
     assert_eq!(lines, 5, "{output}");
 }
+
+/// All commands of the page run on the files of the page, and print the figures of the page.
+#[test]
+fn the_page_on_ci_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, body) in files("ci.md") {
+        if !name.starts_with('.') {
+            fs::write(folder.path().join(name), body).unwrap();
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ci.md");
+    let text = fs::read_to_string(path).unwrap();
+    let binary = Path::new(env!("CARGO_BIN_EXE_proctor")).parent().unwrap();
+    let search = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let mut printed = String::new();
+    let mut commands = 0;
+    for block in text.split("```sh\n").skip(1) {
+        for line in block.split("```").next().unwrap().lines() {
+            let output = std::process::Command::new("sh")
+                .args(["-c", line])
+                .env("PATH", &search)
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{line}\n{stdout}\n{stderr}");
+            printed.push_str(&stdout);
+            commands += 1;
+        }
+    }
+    assert_eq!(commands, 11);
+    // All but the time, which is another one each time.
+    let shown = text.lines().filter(|line| line.starts_with("estimate: "));
+    let figures: Vec<&str> = shown
+        .map(|line| line.rsplitn(3, ", ").nth(2).unwrap())
+        .collect();
+    assert_eq!(figures.len(), 3);
+    for figure in figures {
+        assert!(printed.contains(figure), "{figure}\n{printed}");
+    }
+}

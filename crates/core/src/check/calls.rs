@@ -4,6 +4,8 @@
 //! also those that the record does not prove. If only these complete the list, the verdict is unknown.
 
 mod explain;
+#[cfg(test)]
+mod tests;
 
 use super::fit::{CallFit, ObservedToolCall, fit, tool_calls};
 use super::target::{Times, ToolMatcher};
@@ -22,10 +24,15 @@ pub(super) fn evaluate(
             return CheckResult::unknown(format!("{entry}: {why}"), Vec::new());
         }
     }
-    let matrix = FitMatrix::new(entries, tool_calls(transcript));
-    if entries.is_empty() || (mode != CallsMode::Exact && matrix.asks_for_nothing()) {
+    let asks_for_nothing = entries.iter().all(|entry| entry.times.least() == 0);
+    if entries.is_empty() || (mode != CallsMode::Exact && asks_for_nothing) {
         return CheckResult::nothing_to_check();
     }
+    let calls = tool_calls(transcript);
+    if let Some(taken) = certain(mode, entries, &calls) {
+        return CheckResult::pass(taken);
+    }
+    let matrix = FitMatrix::new(entries, calls);
     if let Some(taken) = matrix.complete(mode, Certainty::Certain) {
         return CheckResult::pass(taken);
     }
@@ -33,6 +40,34 @@ pub(super) fn evaluate(
         return matrix.doubt();
     }
     explain::failure(&matrix, mode)
+}
+
+/// The calls that the entries take, where one pass over the calls proves it: in order, each entry takes the next calls
+/// that match; in exact mode with fixed numbers, the calls at its own place. `None` leaves the answer to [`FitMatrix`].
+fn certain(
+    mode: CallsMode,
+    entries: &[ToolMatcher],
+    calls: &[ObservedToolCall<'_>],
+) -> Option<Vec<u64>> {
+    let is_fixed = |entry: &ToolMatcher| most(entry.times) == entry.times.least();
+    match mode {
+        CallsMode::InOrder => {}
+        CallsMode::Exact if entries.iter().all(is_fixed) => {}
+        CallsMode::Exact | CallsMode::Contains => return None,
+    }
+    let mut rest = calls.iter();
+    let mut taken = Vec::new();
+    for entry in entries {
+        let is_match = |tool: &&ObservedToolCall<'_>| fit(entry, **tool) == CallFit::Yes;
+        for _ in 0..entry.times.least() {
+            let tool = match mode {
+                CallsMode::Exact => rest.next().filter(is_match),
+                CallsMode::InOrder | CallsMode::Contains => rest.find(is_match),
+            };
+            taken.push(tool?.call.seq);
+        }
+    }
+    (mode == CallsMode::InOrder || rest.next().is_none()).then_some(taken)
 }
 
 /// Which expected entry matches which call.
@@ -65,10 +100,6 @@ impl<'a> FitMatrix<'a> {
             calls,
             fits,
         }
-    }
-
-    fn asks_for_nothing(&self) -> bool {
-        self.entries.iter().all(|entry| entry.times.least() == 0)
     }
 
     fn fits(&self, entry: usize, call: usize, certainty: Certainty) -> bool {

@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::{Estimate, EstimatedRange};
 use crate::duration;
-use crate::hint::counted;
+use crate::hint::{counted, thousands};
 
 impl fmt::Display for Estimate {
-    /// `4–6 model calls, 1200 tokens, $0.01–$0.02, 3s–5s, from 2 earlier runs`.
+    /// `4–6 model calls, 1,200 tokens, $0.01–$0.02, 3s–5s, from 2 earlier runs`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.unknown_pairs == self.pairs {
             return write!(f, "unknown: no earlier run of {}", pairs(self.pairs));
@@ -57,7 +57,7 @@ fn range(range: &EstimatedRange, shown: impl Fn(f64) -> String) -> String {
 }
 
 fn whole(number: f64) -> String {
-    format!("{number:.0}")
+    thousands(&format!("{number:.0}"))
 }
 
 /// Dollars with as many digits as matter.

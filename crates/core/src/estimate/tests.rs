@@ -52,7 +52,7 @@ fn the_range_is_that_of_earlier_trials_times_their_number() {
     assert_eq!((estimate.runs, estimate.trials), (3, 11));
     assert_eq!(
         estimate.to_string(),
-        "22 model calls, 1100–3100 tokens, $0.1100–$0.3100, 30s, from 3 earlier runs"
+        "22 model calls, 1,100–3,100 tokens, $0.1100–$0.3100, 30s, from 3 earlier runs"
     );
 }
 

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::ChangeClass;
+
 /// How a run is configured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -19,12 +21,27 @@ pub struct RunConfig {
     pub servers: Vec<ServerConfig>,
     /// The task sets that the cases come from.
     pub task_sets: Vec<TaskSetConfig>,
+    /// The surface contract, if the suite has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surface: Option<SurfaceConfig>,
     /// The folders with the agents' skills.
     pub skills: Vec<String>,
     /// The timeouts of all cases.
     pub timeouts: TimeoutConfig,
     /// The number of trials in parallel.
     pub workers: u32,
+}
+
+/// The surface contract of a suite.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SurfaceConfig {
+    /// The absolute path of the lock.
+    pub lock: String,
+    /// The classes of changes that are allowed.
+    pub allow: Vec<ChangeClass>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_schema_tokens: Option<u64>,
 }
 
 /// An agent, or a judge.

@@ -68,6 +68,8 @@ pub struct TrialWork {
     pub offered: Vec<String>,
     /// The recorded protocol problems, without those that only the messages show.
     pub findings: Vec<Finding>,
+    /// The folder of the trial, if it was kept.
+    pub kept_folder: Option<String>,
     /// The number of events that only a newer version knows.
     pub unknown: u64,
 }
@@ -309,6 +311,10 @@ impl WorkFold {
                 }
             }
             EventKind::Replayed { ask, drifted } => self.replayed(*ask, *drifted),
+            EventKind::TrialFolder(folder) if folder.kept => {
+                self.work.kept_folder = Some(folder.path.clone());
+            }
+            EventKind::TrialFolder(_) => {}
             EventKind::CallWithheld(name) => self.work.withheld.push(name.clone()),
             EventKind::ToolsSelected(selected) => {
                 self.work.selection = Some(super::selection::read(selected, blobs)?);

@@ -1,6 +1,6 @@
 //! Cases over time: a line for each case, content and agent.
 //!
-//! The main types are [`CaseLine`] and [`Flakiness`]. A case whose content changed starts a new line, since its results
+//! The main types are [`CaseLine`], [`Flakiness`] and [`Slowdown`]. A case whose content changed starts a new line, since its results
 //! can't be compared with those before.
 
 use std::collections::BTreeMap;
@@ -19,6 +19,9 @@ const SHORT: usize = 2;
 
 /// How many runs without a change come before the run in which a case became flaky.
 const STABLE: usize = 3;
+
+/// How many times longer than before a case must take to be slower.
+const SLOWER: f64 = 1.5;
 
 /// How many of the latest runs a line shows.
 const SHOWN_RUNS: usize = 60;
@@ -41,6 +44,7 @@ pub struct CaseLine {
     /// The pass rate over all runs of the line; trials of one run may be correlated. `None` if no trial counts.
     pub rate: Option<RateOverview>,
     pub flaky: Option<Flakiness>,
+    pub slower: Option<Slowdown>,
 }
 
 /// A case in one run.
@@ -54,6 +58,20 @@ pub struct CasePoint {
     /// Trials without a verdict.
     pub open: u32,
     pub rule: Answer,
+    /// The median duration of the trials with a verdict, in microseconds.
+    pub median: Option<u64>,
+}
+
+/// A case whose trials take much longer than before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Slowdown {
+    /// The median of the recent runs before, in microseconds.
+    pub before: u64,
+    /// The median of the latest run, in microseconds.
+    pub now: u64,
+    /// What changed with that run.
+    pub with: Vec<Mark>,
 }
 
 /// How a case is flaky: trials of one run differ, or runs differ back and forth.
@@ -93,7 +111,7 @@ pub(super) fn lines(runs: &[(String, Overview)], marks: &[Vec<Mark>]) -> (Vec<Ca
         for case in &run.cases {
             latest.insert(&case.id, &case.hash);
             let cells = run.agents.iter().zip(case.trials.iter().zip(&case.rule));
-            for (agent, ([passed, not_passed, open], rule)) in cells {
+            for (position, (agent, ([passed, not_passed, open], rule))) in cells.enumerate() {
                 let key = (&*case.id, &*agent.name, &*case.hash);
                 found.entry(key).or_default().push(CasePoint {
                     run: index,
@@ -101,6 +119,7 @@ pub(super) fn lines(runs: &[(String, Overview)], marks: &[Vec<Mark>]) -> (Vec<Ca
                     not_passed: *not_passed,
                     open: *open,
                     rule: *rule,
+                    median: case.medians.get(position).copied().flatten(),
                 });
             }
         }
@@ -114,6 +133,7 @@ pub(super) fn lines(runs: &[(String, Overview)], marks: &[Vec<Mark>]) -> (Vec<Ca
             is_replaced: latest.get(id) != Some(&hash),
             rate: rate(&points),
             flaky: flakiness(&points, marks),
+            slower: slowdown(&points, marks),
             points,
         })
         .collect();
@@ -172,6 +192,23 @@ fn flakiness(points: &[CasePoint], marks: &[Vec<Mark>]) -> Option<Flakiness> {
         with: since
             .and_then(|run| marks.get(run).cloned())
             .unwrap_or_default(),
+    })
+}
+
+/// Whether the trials of the latest run took longer than those of every recent run before, and much longer than usual.
+fn slowdown(points: &[CasePoint], marks: &[Vec<Mark>]) -> Option<Slowdown> {
+    let (last, before) = points.split_last()?;
+    let now = last.median?;
+    let medians = before.iter().rev().filter_map(|point| point.median);
+    let mut before: Vec<u64> = medians.take(RECENT).collect();
+    before.sort_unstable();
+    let (usual, longest) = (*before.get(before.len() / 2)?, *before.last()?);
+    #[expect(clippy::cast_precision_loss, reason = "durations are far below 2^52")]
+    let is_much = now as f64 >= usual as f64 * SLOWER;
+    (before.len() >= STABLE && now > longest && is_much).then(|| Slowdown {
+        before: usual,
+        now,
+        with: marks.get(last.run).cloned().unwrap_or_default(),
     })
 }
 

@@ -29,6 +29,7 @@ fn run(number: usize, cases: &[(&str, &str, [u32; 3])]) -> (String, Overview) {
             [_, 0, _] => Answer::Inconclusive,
             _ => Answer::Missed,
         }],
+        medians: Vec::new(),
     };
     let overview = Overview {
         version: OVERVIEW_VERSION,
@@ -192,4 +193,32 @@ fn every_folder_is_in_the_rows_and_only_runs_with_results_are_in_the_history() {
     };
     assert!(reason.ends_with("it has no `run.jsonl`"), "{reason}");
     assert!(history.suites.is_empty());
+}
+
+#[test]
+fn a_case_is_slower_if_it_takes_longer_than_in_every_recent_run() {
+    let slower = |medians: &[Option<u64>]| {
+        let runs = medians.iter().enumerate().map(|(n, median)| {
+            let (name, mut run) = run(n, &[("a", "1", [1, 0, 0])]);
+            run.cases[0].medians = vec![*median];
+            (name, run)
+        });
+        let history = SuiteHistory::of("suite".to_owned(), &runs.collect::<Vec<_>>());
+        let slower = history.cases[0].slower.clone();
+        slower.map(|slower| (slower.before, slower.now))
+    };
+    assert_eq!(
+        slower(&[Some(10), Some(11), Some(9), Some(15)]),
+        Some((10, 15))
+    );
+    // Not much longer, or not longer than before, or too few runs, or no duration.
+    assert_eq!(slower(&[Some(10), Some(11), Some(9), Some(14)]), None);
+    assert_eq!(slower(&[Some(10), Some(20), Some(9), Some(16)]), None);
+    assert_eq!(slower(&[Some(10), Some(10), Some(20)]), None);
+    assert_eq!(slower(&[Some(10), Some(10), Some(10), None]), None);
+    // A run without a duration does not count.
+    assert_eq!(
+        slower(&[Some(10), None, Some(10), Some(10), Some(30)]),
+        Some((10, 30))
+    );
 }

@@ -240,7 +240,6 @@ impl ImportPlan {
         }
         let summary = self.summary.as_ref();
         RunConfig {
-            folder: String::new(),
             agents: agent.cloned().into_iter().collect(),
             judge: judge.cloned(),
             servers,
@@ -250,6 +249,7 @@ impl ImportPlan {
             }),
             timeouts: summary.map_or_else(Default::default, |s| s.timeout.clone()),
             workers: summary.map_or(0, |summary| summary.parallel_workers),
+            ..RunConfig::default()
         }
     }
 

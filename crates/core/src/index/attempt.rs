@@ -59,6 +59,9 @@ pub struct Attempt {
     /// The SHA-256 of each list of tools that a model got, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
+    /// The folder of the trial, if it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_folder: Option<String>,
     /// The number of events that only a newer version knows.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_events: u64,
@@ -140,6 +143,7 @@ impl Attempt {
                 .as_ref()
                 .map(|one| Box::new(ToolChoice::of(one))),
             tools: work.offered,
+            kept_folder: work.kept_folder,
             unknown_events: work.unknown,
         }
     }

@@ -128,7 +128,7 @@ fn the_search_ends_at_the_repository() {
 fn the_schema_accepts_what_the_decoder_accepts() {
     let complete = json!({"$schema": "x.json", "profiles": {"pr": {
         "labels": "a=b", "run": "^x", "runs": 3, "taskTimeout": "1m", "defaultTaskTimeout": "1m",
-        "cleanupTimeout": "1m", "defaultCleanupTimeout": "1m", "parallel": 2, "jobs": 2, "failFast": true,
+        "cleanupTimeout": "1m", "defaultCleanupTimeout": "1m", "parallel": 2, "jobs": 2, "failFast": true, "keep": "all",
         "stopWhenDecided": true, "budgetUsd": 2.5, "budgetTokens": 1000, "maxEstimateUsd": 3,
         "prices": "p.yaml", "mcpConfigFile": "m.json", "agents": ["codex"], "model": "m", "judge": "j",
         "modelTap": true, "passEnv": ["A"], "maxTurns": 3, "callTimeout": "5s", "strict": true,

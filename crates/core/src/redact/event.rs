@@ -11,7 +11,7 @@ use crate::event::{
     ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
     PlannedKnownFailure, PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded,
     RunPlanned, RunStarted, RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded,
-    SurfaceChange, SurfaceCompared, ToolName, ToolsSelected, TrialEnded, TrialStarted,
+    SurfaceChange, SurfaceCompared, ToolName, ToolsSelected, TrialEnded, TrialFolder, TrialStarted,
     UnknownEvent,
 };
 use crate::verdict::Verdict;
@@ -88,6 +88,11 @@ impl Redactor {
             | EventKind::AgentWrote { .. }
             | EventKind::AgentClaimed(_)
             | EventKind::AgentEnded(_)) => self.of_agent(agent),
+            EventKind::TrialFolder(folder) => EventKind::TrialFolder(TrialFolder {
+                path: self.owned(folder.path),
+                kept: folder.kept,
+                reason: folder.reason.map(|reason| self.owned(reason)),
+            }),
             EventKind::CallWithheld(name) => EventKind::CallWithheld(self.tool_name(name)),
             EventKind::ToolsSelected(selected) => {
                 EventKind::ToolsSelected(self.tools_selected(selected))

@@ -73,6 +73,7 @@ impl RecordedTrial {
                 | EventKind::AgentWrote { .. }
                 | EventKind::AgentClaimed(_)
                 | EventKind::AgentEnded(_)
+                | EventKind::TrialFolder(_)
                 | EventKind::CallWithheld(_)
                 | EventKind::ToolsSelected(_)
                 | EventKind::StepEnded(_)

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{CheckEvaluated, Outcome, TrialEnded};
 
 use super::CheckChange;
+use crate::tool_choice::ToolChoice;
 
 /// Where the verdict of a check comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +66,9 @@ pub struct GradedTrial {
     pub checks: Vec<CheckGrade>,
     /// The checks whose verdict changed.
     pub changes: Vec<CheckChange>,
+    /// What the checks expect of a selection trial, and what was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<Box<ToolChoice>>,
 }
 
 impl GradedTrial {

@@ -15,6 +15,7 @@ use crate::event::{Actor, ConnectionId, Direction, Event, EventKind, Purpose};
 use crate::json;
 use crate::message::{self, Id, Message, MessageKind};
 use crate::record::{Blobs, RecordError};
+use crate::replay::without_folder;
 
 /// What an external agent saw in one trial.
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub struct Surroundings {
     tools: BTreeMap<(String, String), String>,
     /// The results, by server and call.
     results: BTreeMap<(String, String), Vec<String>>,
+    /// The trial's folder, whose path does not count.
+    folder: Option<String>,
     connections: HashMap<ConnectionId, String>,
     waiting: HashMap<(ConnectionId, Id), AwaitedReply>,
 }
@@ -54,13 +57,17 @@ impl Surroundings {
     pub fn of(
         events: impl Iterator<Item = Result<Event, RecordError>>,
         blobs: &Blobs,
+        folder: Option<&str>,
     ) -> Result<Self, RecordError> {
-        let mut all = Self::default();
+        let mut all = Self {
+            folder: folder.map(str::to_owned),
+            ..Self::default()
+        };
         for event in events {
             match event?.event {
                 EventKind::Prompted { text } => {
                     let text = blobs.body_bytes(&text)?;
-                    all.prompt = text.map(|text| super::hash(&String::from_utf8_lossy(&text)));
+                    all.prompt = text.map(|text| all.hash(&String::from_utf8_lossy(&text)));
                 }
                 EventKind::ModelAsked(asked) if asked.purpose == Purpose::Agent => {
                     all.asks.push(asked.ask);
@@ -87,7 +94,11 @@ impl Surroundings {
             (MessageKind::Request { id, method }, Direction::ToServer) => {
                 let waiting = match method {
                     "tools/list" => AwaitedReply::Tools,
-                    "tools/call" => AwaitedReply::Call(called(message.params)),
+                    "tools/call" => {
+                        let call = called(message.params);
+                        let call = without_folder(&call, self.folder.as_deref());
+                        AwaitedReply::Call(call.into_owned())
+                    }
                     _ => return,
                 };
                 self.waiting.insert((conn, id), waiting);
@@ -98,8 +109,8 @@ impl Surroundings {
                     Some(AwaitedReply::Tools) => self.listed(&server, message.result),
                     Some(AwaitedReply::Call(call)) => {
                         let said = message.result.or(message.error).map(canonical);
-                        let results = self.results.entry((server, call)).or_default();
-                        results.push(super::hash(&said.unwrap_or_default()));
+                        let said = self.hash(&said.unwrap_or_default());
+                        self.results.entry((server, call)).or_default().push(said);
                     }
                     None => {}
                 }
@@ -115,9 +126,13 @@ impl Surroundings {
             .and_then(|result| result["tools"].as_array());
         for tool in tools.into_iter().flatten() {
             let name = tool["name"].as_str().unwrap_or_default().to_owned();
-            let said = super::hash(&json::canonical(tool));
+            let said = self.hash(&json::canonical(tool));
             self.tools.insert((server.to_owned(), name), said);
         }
+    }
+
+    fn hash(&self, text: &str) -> String {
+        super::hash(&without_folder(text, self.folder.as_deref()))
     }
 
     /// The differences of `now`. Data that only one of the two has is not compared.

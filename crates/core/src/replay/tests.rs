@@ -100,10 +100,18 @@ fn heard(
     purpose: Purpose,
     request: &ModelRequest,
 ) -> Result<(String, bool), String> {
-    match tape.next(purpose, request, &digest(request)) {
+    match tape.next(purpose, request, &digest(request), None) {
         Ok((reply, drifts)) => Ok((reply.turn.text, drifts)),
         Err(missing) => Err(missing.to_string()),
     }
+}
+
+fn digest(request: &ModelRequest) -> String {
+    super::digest(request, None)
+}
+
+fn outlined(request: &ModelRequest) -> String {
+    outline(request, None)
 }
 
 #[test]
@@ -253,10 +261,10 @@ fn an_outline_covers_tools_and_calls() {
         }],
         ..ModelRequest::default()
     };
-    let one = outline(&with("a", "a", "monday"));
-    assert_eq!(one, outline(&with("a", "a", "tuesday")));
-    assert_ne!(one, outline(&with("b", "a", "monday")));
-    assert_ne!(one, outline(&with("a", "b", "monday")));
+    let one = outlined(&with("a", "a", "monday"));
+    assert_eq!(one, outlined(&with("a", "a", "tuesday")));
+    assert_ne!(one, outlined(&with("b", "a", "monday")));
+    assert_ne!(one, outlined(&with("a", "b", "monday")));
 }
 
 /// A trial of an external agent that lists the tools of its server and calls one.
@@ -343,4 +351,42 @@ fn the_inputs_of_an_external_agent_are_compared() {
     check("do it", &other, "hi", &renamed, &[]);
     let result = ["the result of `ev.echo` has changed"];
     check("do it", &tool, "ho", &[], &result);
+}
+
+#[test]
+fn the_path_of_a_trials_folder_is_no_difference() {
+    let said = |dir: &str| request(0, &format!("Write into {dir}/notes.txt."));
+    let of = |dir: &str| super::digest(&said(dir), Some(dir));
+    let mut events = exchange(
+        1,
+        Purpose::Agent,
+        &said("/t/old"),
+        0,
+        "see /t/old/notes.txt",
+    );
+    if let EventKind::ModelAsked(asked) = &mut events[0] {
+        asked.digest = of("/t/old");
+    }
+    let folder = EventKind::TrialFolder(crate::event::TrialFolder {
+        path: "/t/old".to_owned(),
+        kept: false,
+        reason: None,
+    });
+    let (_folder, cassette) = recorded(events.into_iter().chain([folder]));
+    let mut tape = cassette.tape("case", "agent", 1).unwrap().unwrap();
+    let now = said("/t/new");
+    let (reply, drifted) = tape
+        .next(Purpose::Agent, &now, &of("/t/new"), Some("/t/new"))
+        .unwrap();
+    assert_eq!(
+        (reply.turn.text.as_str(), drifted),
+        ("see /t/new/notes.txt", false)
+    );
+    // Its bytes name the old folder.
+    assert_eq!(reply.raw, None);
+    let other = super::digest(&request(0, "Write into /t/new/other.txt."), Some("/t/new"));
+    let (_, drifted) = tape
+        .next(Purpose::Agent, &now, &other, Some("/t/new"))
+        .unwrap();
+    assert!(drifted);
 }

@@ -12,6 +12,8 @@ use super::agent_file::{AgentFile, CommandsFile};
 use super::eval_file::{AgentRefFile, AgentType};
 use super::go_template::{TemplateUse, place};
 use super::load::Loader;
+use super::step::values::FillError;
+use super::trial_values::{TRIAL_DIR, TrialValues};
 use crate::builtin_agent::{BuiltinAgent, Protocol};
 use crate::decode::{Context, Decode};
 use crate::hint::{nearest, nearest_hint};
@@ -354,6 +356,18 @@ impl Agent {
         }
     }
 
+    /// The agent in a trial, with its templates filled in.
+    pub fn in_trial(&self, trial: &TrialValues) -> Result<Self, FillError> {
+        let mut agent = self.clone();
+        if let AgentKind::Acp { args, .. } = &mut agent.kind {
+            for arg in args {
+                *arg = trial.fill(arg)?;
+            }
+        }
+        agent.env = self.env.in_trial(trial)?;
+        Ok(agent)
+    }
+
     /// No agent, for runs that need no model.
     pub fn nobody() -> Self {
         Self {
@@ -404,6 +418,16 @@ fn resolve_commands(file: &CommandsFile, cx: &Context<'_>) -> Commands {
         cx.report(
             run.span,
             problem.hint("add it, or the agent never sees the prompt"),
+        );
+    }
+    if run.value.contains("{trial.") {
+        let message = "a command expands no templates of a trial";
+        let problem = Problem::error(Code::Reference, message);
+        cx.report(
+            run.span,
+            problem.hint(format!(
+                "write `\"${TRIAL_DIR}\"`, or set a variable in `env`"
+            )),
         );
     }
     for (written, usage) in [

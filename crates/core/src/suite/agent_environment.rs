@@ -1,12 +1,14 @@
 //! The environment variables that an agent file sets for its agent.
 //!
-//! Its main type is [`OwnEnvironment`]. The only template here is `{env.NAME}`.
+//! Its main type is [`OwnEnvironment`]. Its templates are `{env.NAME}` and the values of a trial.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::step::values::FillError;
 use super::template::{Reference, Template, TemplatePart};
+use super::trial_values::TrialValues;
 use super::variables::Environment;
 use crate::decode::{Context, LooseText, Table};
 use crate::problem::{Code, Problem, WithSpan};
@@ -36,9 +38,11 @@ impl OwnEnvironment {
             }
             match Template::parse(&text.value.0) {
                 Ok(template) => {
-                    let is_env = |one: &Reference| matches!(one, Reference::Env(_));
-                    if !template.references().all(is_env) {
-                        let message = "only `{env.NAME}` works in the `env` of an agent";
+                    let is_known =
+                        |one: &Reference| matches!(one, Reference::Env(_)) || one.is_of_trial();
+                    if !template.references().all(is_known) {
+                        let message = "only `{env.NAME}`, `{trial.dir}`, `{trial.id}`, `{random.id}` and \
+                             `{random.port}` work in the `env` of an agent";
                         cx.report(text.span, Problem::error(Code::Reference, message));
                     }
                     all.insert(name.value.clone(), template);
@@ -65,7 +69,22 @@ impl OwnEnvironment {
             .collect()
     }
 
-    /// The variables with their values. An unset variable is empty.
+    /// The variables in a trial.
+    pub(super) fn in_trial(&self, trial: &TrialValues) -> Result<Self, FillError> {
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Reference(reference) if reference.is_of_trial() => {
+                Ok(TemplatePart::Text(trial.fill(&reference.to_string())?))
+            }
+            other => Ok(other.clone()),
+        };
+        let all = self.0.iter().map(|(name, template)| {
+            let parts = template.parts.iter().map(part).collect::<Result<_, _>>()?;
+            Ok((name.clone(), Template { parts }))
+        });
+        Ok(Self(all.collect::<Result<_, _>>()?))
+    }
+
+    /// The variables with their values. An unset variable is empty. The values of a trial stay as written.
     pub fn filled(&self, env: &Environment) -> Environment {
         let value = |template: &Template| {
             let mut value = String::new();
@@ -75,8 +94,8 @@ impl OwnEnvironment {
                     TemplatePart::Reference(Reference::Env(name)) => {
                         value.push_str(env.get(name).map_or("", String::as_str));
                     }
-                    // Reported when the file was loaded.
-                    TemplatePart::Reference(_) => {}
+                    // The values of a trial; others were reported when the file was loaded.
+                    TemplatePart::Reference(other) => value.push_str(&other.to_string()),
                 }
             }
             value

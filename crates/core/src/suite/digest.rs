@@ -41,6 +41,9 @@ pub fn digest(case: &Case) -> io::Result<String> {
         "cleanup": steps(&case.cleanup)?,
         "checks": checks.collect::<io::Result<Vec<Value>>>()?,
     });
+    if let Some(workspace) = &case.workspace {
+        content["workspace"] = json!(workspace.digest()?);
+    }
     if !case.unmet.is_empty() {
         content["unmet"] = json!(case.unmet);
     }
@@ -51,6 +54,10 @@ pub fn digest(case: &Case) -> io::Result<String> {
 pub fn parts(case: &Case) -> io::Result<CaseParts> {
     let hash = |value: &Value| sha256(canonical(value).as_bytes());
     let setup: io::Result<Vec<Value>> = case.setup.iter().map(step).collect();
+    let mut setup = setup?;
+    if let Some(workspace) = &case.workspace {
+        setup.push(json!({"workspace": workspace.digest()?}));
+    }
     let verify = case.verify.iter().map(|one| {
         let part = StepPart {
             id: one.id.clone(),
@@ -60,7 +67,7 @@ pub fn parts(case: &Case) -> io::Result<CaseParts> {
     });
     Ok(CaseParts {
         prompt: hash(&json!(case.prompt.to_string())),
-        setup: hash(&Value::Array(setup?)),
+        setup: hash(&Value::Array(setup)),
         checks: checks(&case.checks)?,
         verify: verify.collect::<io::Result<_>>()?,
     })
@@ -82,7 +89,17 @@ pub fn surroundings(suite: &Suite) -> String {
             Transport::Stdio { env, .. } => names(env),
             Transport::Http { headers, .. } | Transport::Sse { headers, .. } => names(headers),
         };
-        json!([server.name, server.written, given, server.allowed])
+        let mut content = vec![
+            json!(server.name),
+            json!(server.written),
+            json!(given),
+            json!(server.allowed),
+        ];
+        // Only where a file says something: the digests of earlier runs stay what they are.
+        if let Transport::Stdio { cwd: Some(cwd), .. } = &server.transport {
+            content.push(json!(cwd));
+        }
+        Value::Array(content)
     };
     let script = |agent: &Agent| match &agent.kind {
         AgentKind::Builtin {
@@ -291,6 +308,7 @@ mod tests {
                         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                         .collect(),
                     folder: "/somewhere".into(),
+                    cwd: None,
                 },
                 allowed: AllowedTools::All,
                 written: "serve".to_owned(),

@@ -92,6 +92,9 @@ record! {
         "sources" => sources: Table<SourceFile>,
         /// The skills that the agent can use.
         "skills" => skills: Option<SkillsFile>,
+        /// A folder whose content each trial starts with in `{trial.dir}`, unless its task names another. Only Proctor
+        /// supports this key.
+        "workspace" => workspace: Option<WithSpan<String>>,
         /// Whether each trial starts its own servers. Only Proctor supports this key.
         "isolation" => isolation: Option<Isolation>,
         /// The conditions for success. Only Proctor supports this key.

@@ -10,9 +10,10 @@ use std::path::{Component, Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 
+use crate::decode::Context;
 use crate::document::MAX_BYTES;
 use crate::hint::nearest;
-use crate::problem::{Code, Problem, SourceText, Span};
+use crate::problem::{Code, Problem, SourceText, Span, WithSpan};
 
 /// The maximum number of files and folders that a glob visits.
 const MAX_VISITED: usize = 1_000_000;
@@ -96,6 +97,27 @@ impl FileOrigin {
         });
         Ok(found)
     }
+}
+
+/// The folder that a file names. Reports one that does not exist.
+pub fn existing_folder(
+    origin: &FileOrigin,
+    written: &WithSpan<String>,
+    cx: &Context<'_>,
+) -> Option<PathBuf> {
+    let path = match origin.resolve(cx.source.folder(), &written.value) {
+        Ok(path) => here(path),
+        Err(problem) => {
+            cx.report(written.span, problem);
+            return None;
+        }
+    };
+    if !path.is_dir() {
+        let message = format!("`{}` is not a folder", path.display());
+        let problem = Problem::error(Code::File, message);
+        cx.report(written.span, problem.maybe_hint(neighbour_hint(&path)));
+    }
+    Some(path)
 }
 
 fn escape(written: &str, name: &str) -> Problem {

@@ -18,7 +18,7 @@ use super::resolve_task::TaskScope;
 use super::selection_file::SelectionFile;
 use super::task_file::TaskFile;
 use super::variables::Environment;
-use super::{Agent, Case, Server, Suite, server};
+use super::{Agent, Case, Isolation, Server, Suite, server};
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{Context, Decode};
 use crate::document::{self, Document, Node, NodeValue};
@@ -119,7 +119,7 @@ pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Op
             None if opened.root.get("mcpServers").is_some() => {
                 let file = McpFile::decode(&opened.root, &cx)?;
                 Some(LoadedFile::Servers(
-                    server::resolve(&file, inputs.env, &cx).enabled,
+                    server::resolve(&file, inputs.env, Isolation::Trial, &cx).enabled,
                 ))
             }
             _ => {

@@ -32,12 +32,15 @@ record! {
     pub struct ServerFile one_of ["command", "url"] {
         /// The transport: `stdio`, `http` or `sse`. By default `command` means `stdio` and `url` means `http`.
         "type" => kind: Option<WithSpan<TransportWord>>,
-        /// The program to start.
+        /// The program to start. Proctor expands `{trial.dir}`, here and in all texts below.
         "command" => command: Option<WithSpan<String>>,
         /// The arguments of the program. Proctor expands `${VAR}` and `${VAR:-default}`.
         "args" => args: Vec<WithSpan<LooseText>>,
         /// The environment variables of the program. Proctor expands `${VAR}` and `${VAR:-default}`.
         "env" => env: Table<WithSpan<LooseText>>,
+        /// The folder that the program runs in, relative to the folder of this file, which is the default. Proctor
+        /// expands `${VAR}` and `${VAR:-default}`.
+        "cwd" => cwd: Option<WithSpan<String>>,
         /// The URL of the server. Proctor expands `${VAR}` and `${VAR:-default}`.
         "url" => url: Option<WithSpan<String>>,
         /// The HTTP headers to send. Proctor expands `${VAR}` and `${VAR:-default}`.

@@ -229,7 +229,7 @@ impl OneRow<'_> {
                 self.report(arguments.span, Code::Vacuous, message);
             }
             if arguments.value.matches_every_object() {
-                let message = "every arguments match, so `arguments` checks nothing";
+                let message = "all arguments match, so `arguments` checks nothing";
                 self.report(arguments.span, Code::Vacuous, message);
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::eval_file::{EvalConfig, ExtensionFile, JudgeFile, SuiteFile};
 use super::files::{self, FileOrigin};
@@ -15,6 +16,7 @@ use super::surface_file;
 use super::template::{Reference, Template, TemplateError, TemplatePart, TemplateValue};
 use super::{
     Agent, Extension, Isolation, JudgeConfig, JudgeModel, Limits, Package, ReleasePackage, Suite,
+    Workspace,
 };
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{Context, Decode};
@@ -44,7 +46,11 @@ impl Loader<'_> {
         if let Some(servers) = &scope.servers {
             check_mappings(config, servers, cx);
         }
-        let tasks = resolve_task_sets::load(self, config, &scope, cx);
+        let workspace = workspace(config, cx);
+        let mut tasks = resolve_task_sets::load(self, config, &scope, cx);
+        for case in &mut tasks.cases {
+            case.workspace = case.workspace.take().or_else(|| workspace.clone());
+        }
         let known_failures = known_failures(config, &tasks, &agents, cx);
         let name = file.metadata.get()?.name.get()?;
         if name.value.0.trim().is_empty() {
@@ -63,6 +69,7 @@ impl Loader<'_> {
                 .unwrap_or_default(),
             extensions,
             skills: skills(config, cx),
+            workspace,
             isolation: config.isolation.unwrap_or(Isolation::Trial),
             gates: config
                 .gates
@@ -161,7 +168,8 @@ impl Loader<'_> {
         let inner = self.context(&opened);
         let file = McpFile::decode(&opened.root, &inner)?;
         let table = file.servers.get()?;
-        let servers = server::resolve(&file, self.inputs.env, &inner);
+        let isolation = config.isolation.unwrap_or(Isolation::Trial);
+        let servers = server::resolve(&file, self.inputs.env, isolation, &inner);
         let all_disabled = servers.enabled.is_empty() && !servers.disabled.is_empty();
         if all_disabled && config.skills.is_none() {
             let message = "every server is disabled: nothing to test";
@@ -295,24 +303,16 @@ fn report_templates(errors: Vec<TemplateError>, span: Span, cx: &Context<'_>) {
     }
 }
 
+fn workspace(config: &EvalConfig, cx: &Context<'_>) -> Option<Arc<Workspace>> {
+    let written = config.workspace.as_ref()?;
+    let path = files::existing_folder(&FileOrigin::Own, written, cx)?;
+    Some(Arc::new(Workspace::new(path)))
+}
+
 fn skills(config: &EvalConfig, cx: &Context<'_>) -> Vec<PathBuf> {
     let sources = config.skills.iter().flat_map(|skills| &skills.sources);
-    let mut folders = Vec::new();
-    for source in sources {
-        let Ok(path) = FileOrigin::Own.resolve(cx.source.folder(), &source.path.value) else {
-            continue;
-        };
-        if !path.is_dir() {
-            let message = format!("`{}` is not a folder", path.display());
-            let problem = Problem::error(Code::File, message);
-            cx.report(
-                source.path.span,
-                problem.maybe_hint(files::neighbour_hint(&path)),
-            );
-        }
-        folders.push(path);
-    }
-    folders
+    let existing = sources.map(|source| files::existing_folder(&FileOrigin::Own, &source.path, cx));
+    existing.flatten().collect()
 }
 
 fn check_mappings(config: &EvalConfig, servers: &Servers, cx: &Context<'_>) {

@@ -1,6 +1,7 @@
 //! Resolves a task file, of either version, to a case.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::eval_file::ApiVersion;
 use super::files::{self, FileOrigin};
@@ -15,7 +16,7 @@ use super::task_file::{
 };
 use super::template::Template;
 use super::variables::Environment;
-use super::{Case, CaseId, Limits};
+use super::{Case, CaseId, Limits, Workspace};
 use crate::decode::{Context, LooseText, Table};
 use crate::event::{CheckId, CheckPlace};
 use crate::hint::nearest_hint;
@@ -54,6 +55,7 @@ impl<'a> TaskScope<'a> {
 /// A task of either version, brought to the newer form.
 struct TaskParts<'a> {
     requires: &'a [WithSpan<RequirementFile>],
+    workspace: Option<&'a WithSpan<String>>,
     limits: Limits,
     setup: Vec<StepFile>,
     verify: Vec<StepFile>,
@@ -136,6 +138,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
     let parts = match (&file.spec, &file.steps) {
         (Some(spec), _) => TaskParts {
             requires: &spec.requires,
+            workspace: spec.workspace.as_ref(),
             limits: spec.limits.as_ref().map(Limits::from).unwrap_or_default(),
             setup: spec.setup.clone(),
             verify: spec.verify.0.clone(),
@@ -177,6 +180,10 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Resolved
     let case = Case {
         parallel: metadata.parallel.unwrap_or(false),
         limits: parts.limits,
+        workspace: parts
+            .workspace
+            .and_then(|written| files::existing_folder(scope.origin, written, cx))
+            .map(|path| Arc::new(Workspace::new(path))),
         prompt,
         setup,
         verify,
@@ -236,6 +243,7 @@ fn legacy_parts(file: &LegacyStepsFile) -> TaskParts<'_> {
     };
     TaskParts {
         requires: &[],
+        workspace: None,
         limits: Limits::default(),
         setup: script(file.setup.as_ref()),
         verify: file

@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::Isolation;
 use super::mcp_file::{McpFile, ServerFile, TransportWord};
+use super::step::values::FillError;
 use super::template::{Reference, Template};
+use super::trial_values::{TRIAL_DIR, TrialValues};
 use super::variables::{Environment, expand};
 use crate::decode::{Context, LooseText, Table};
-use crate::problem::{Code, Problem, Problems, WithSpan};
+use crate::problem::{Code, Problem, Problems, Span, WithSpan};
 
 /// An MCP server under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -36,8 +39,11 @@ pub enum Transport {
         command: String,
         args: Vec<String>,
         env: BTreeMap<String, String>,
-        /// The folder it runs in: that of the MCP config.
+        /// The folder of the MCP config.
         folder: PathBuf,
+        /// The folder it runs in, relative to that of the MCP config, which is the default.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
     },
     Http {
         url: String,
@@ -48,6 +54,53 @@ pub enum Transport {
         url: String,
         headers: BTreeMap<String, String>,
     },
+}
+
+impl Transport {
+    /// The transport in a trial: with its templates filled in, with its `cwd` as its folder, and
+    /// with the variable that names the trial's folder. A server that all trials share has none.
+    pub fn in_trial(&self, trial: Option<&TrialValues>) -> Result<Self, FillError> {
+        let fill = |text: &String| trial.map_or_else(|| Ok(text.clone()), |trial| trial.fill(text));
+        let fill_all = |texts: &BTreeMap<String, String>| {
+            let filled = texts
+                .iter()
+                .map(|(name, text)| Ok((name.clone(), fill(text)?)));
+            filled.collect::<Result<BTreeMap<_, _>, _>>()
+        };
+        Ok(match self {
+            Self::Stdio {
+                command,
+                args,
+                env,
+                folder,
+                cwd,
+            } => {
+                let mut env = fill_all(env)?;
+                if let Some(trial) = trial {
+                    env.entry(TRIAL_DIR.to_owned())
+                        .or_insert_with(|| trial.dir.clone());
+                }
+                Self::Stdio {
+                    command: fill(command)?,
+                    args: args.iter().map(fill).collect::<Result<_, _>>()?,
+                    env,
+                    folder: match cwd {
+                        Some(cwd) => folder.join(fill(cwd)?),
+                        None => folder.clone(),
+                    },
+                    cwd: None,
+                }
+            }
+            Self::Http { url, headers } => Self::Http {
+                url: fill(url)?,
+                headers: fill_all(headers)?,
+            },
+            Self::Sse { url, headers } => Self::Sse {
+                url: fill(url)?,
+                headers: fill_all(headers)?,
+            },
+        })
+    }
 }
 
 /// The tools that an agent may use without permission.
@@ -67,8 +120,21 @@ pub struct Servers {
     pub disabled: Vec<String>,
 }
 
+/// Where the texts of an MCP config are resolved.
+struct TextScope<'a> {
+    env: &'a Environment,
+    isolation: Isolation,
+    cx: &'a Context<'a>,
+}
+
 /// Resolves an MCP config.
-pub fn resolve(file: &McpFile, env: &Environment, cx: &Context<'_>) -> Servers {
+pub fn resolve(
+    file: &McpFile,
+    env: &Environment,
+    isolation: Isolation,
+    cx: &Context<'_>,
+) -> Servers {
+    let scope = TextScope { env, isolation, cx };
     let mut servers = Servers::default();
     let Some(table) = file.servers.get() else {
         return servers;
@@ -80,7 +146,7 @@ pub fn resolve(file: &McpFile, env: &Environment, cx: &Context<'_>) -> Servers {
     for (name, written) in table.iter() {
         if written.disabled == Some(true) {
             servers.disabled.push(name.value.clone());
-        } else if let Some(server) = resolve_server(name, written, env, cx) {
+        } else if let Some(server) = resolve_server(name, written, &scope) {
             servers.enabled.push(server);
         }
     }
@@ -90,14 +156,14 @@ pub fn resolve(file: &McpFile, env: &Environment, cx: &Context<'_>) -> Servers {
 fn resolve_server(
     name: &WithSpan<String>,
     file: &WithSpan<ServerFile>,
-    env: &Environment,
-    cx: &Context<'_>,
+    scope: &TextScope<'_>,
 ) -> Option<Server> {
+    let cx = scope.cx;
     let transport = match (&file.command, &file.url) {
         (Some(command), None) => {
             refuse_other_transport(file, &[TransportWord::Stdio], "command", cx);
             warn_of_unused(file, "command", cx);
-            refuse_templates(&command.value, command.span, cx);
+            scope.check_templates(&command.value, command.span);
             if command.value.contains("${") {
                 let message = "variables are not expanded in `command`";
                 let problem = Problem::warning(Code::Value, message);
@@ -111,16 +177,20 @@ fn resolve_server(
                 args: file
                     .args
                     .iter()
-                    .map(|arg| expand_at(&arg.value.0, arg.span, env, cx))
+                    .map(|arg| scope.expand(&arg.value.0, arg.span))
                     .collect(),
-                env: expand_table(&file.env, env, cx),
+                env: scope.expand_table(&file.env),
                 folder: working_folder(cx.source.folder()),
+                cwd: file
+                    .cwd
+                    .as_ref()
+                    .map(|cwd| scope.expand(&cwd.value, cwd.span)),
             }
         }
         (None, Some(url)) => {
             refuse_other_transport(file, &[TransportWord::Http, TransportWord::Sse], "url", cx);
             warn_of_unused(file, "url", cx);
-            let expanded = expand_at(&url.value, url.span, env, cx);
+            let expanded = scope.expand(&url.value, url.span);
             if !expanded.is_empty() && !is_http(&expanded) && !url.value.starts_with("${") {
                 let message = format!("invalid URL `{}`", url.value);
                 let problem = Problem::error(Code::Value, message);
@@ -129,7 +199,7 @@ fn resolve_server(
                     problem.hint("write a URL that starts with `http://` or `https://`"),
                 );
             }
-            let headers = expand_table(&file.headers, env, cx);
+            let headers = scope.expand_table(&file.headers);
             let url = expanded;
             if file.kind.as_ref().map(|k| k.value) == Some(TransportWord::Sse) {
                 Transport::Sse { url, headers }
@@ -219,6 +289,8 @@ fn warn_of_unused(file: &ServerFile, key: &str, cx: &Context<'_>) {
             .map(|(name, _)| ("headers", name.span))
     } else if let Some(arg) = file.args.first() {
         Some(("args", arg.span))
+    } else if let Some(cwd) = &file.cwd {
+        Some(("cwd", cwd.span))
     } else {
         file.env.0.first().map(|(name, _)| ("env", name.span))
     };
@@ -235,61 +307,73 @@ fn is_http(url: &str) -> bool {
     })
 }
 
-fn expand_table(
-    table: &Table<WithSpan<LooseText>>,
-    env: &Environment,
-    cx: &Context<'_>,
-) -> BTreeMap<String, String> {
-    table
-        .iter()
-        .map(|(key, value)| {
-            let expanded = expand_at(&value.value.0, value.span, env, cx);
-            (key.value.clone(), expanded)
-        })
-        .collect()
-}
-
-fn expand_at(
-    text: &str,
-    span: crate::problem::Span,
-    env: &Environment,
-    cx: &Context<'_>,
-) -> String {
-    refuse_templates(text, span, cx);
-    let expanded = expand(text, env);
-    for name in expanded.unset {
-        let message = format!("the environment variable `{name}` is not set");
-        cx.report(
-            span,
-            Problem::warning(Code::UnsetVariable, message)
-                .hint(format!("set it, or give a default: `${{{name}:-default}}`")),
-        );
+impl TextScope<'_> {
+    fn expand_table(&self, table: &Table<WithSpan<LooseText>>) -> BTreeMap<String, String> {
+        let all = table.iter();
+        all.map(|(key, value)| (key.value.clone(), self.expand(&value.value.0, value.span)))
+            .collect()
     }
-    expanded.text
-}
 
-/// Refuses templates: they are expanded per trial, but servers are resolved once per suite. A template
-/// left in place would end up in the name of a file.
-fn refuse_templates(text: &str, span: crate::problem::Span, cx: &Context<'_>) {
-    let template = match Template::parse(text) {
-        Ok(template) => template,
-        Err(errors) => {
-            for error in errors {
-                let problem = Problem::error(Code::Reference, error.message);
-                cx.report(span, problem.maybe_hint(error.hint));
-            }
-            return;
+    /// Expands variables. Templates stay as written until a trial fills them in.
+    fn expand(&self, text: &str, span: Span) -> String {
+        self.check_templates(text, span);
+        let expanded = expand(text, self.env);
+        for name in expanded.unset {
+            let message = format!("the environment variable `{name}` is not set");
+            self.cx.report(
+                span,
+                Problem::warning(Code::UnsetVariable, message)
+                    .hint(format!("set it, or give a default: `${{{name}:-default}}`")),
+            );
         }
-    };
-    for reference in template.references() {
-        let message = format!("`{reference}` is not expanded: MCP configs don't support templates");
-        let problem = Problem::error(Code::Reference, message);
-        let problem = match reference {
-            Reference::Env(name) => problem.hint(format!("write `${{{name}}}`")),
-            _ => problem,
-        };
-        cx.report(span, problem);
+        expanded.text
     }
+
+    /// Refuses templates that have no value here. One that is left in place would end up in the
+    /// name of a file.
+    fn check_templates(&self, text: &str, span: Span) {
+        let report = |problem: Problem| self.cx.report(span, problem);
+        let template = match Template::parse(text) {
+            Ok(template) => template,
+            Err(errors) => {
+                for error in errors {
+                    let problem = Problem::error(Code::Reference, error.message);
+                    report(problem.maybe_hint(error.hint));
+                }
+                return;
+            }
+        };
+        for reference in template.references() {
+            let is_shared = self.isolation == Isolation::Run;
+            match reference {
+                of_trial if of_trial.is_of_trial() && is_shared => {
+                    let message = format!(
+                        "`{reference}` differs by trial, but with `isolation: run` all trials share the server"
+                    );
+                    let problem = Problem::error(Code::Conflict, message);
+                    report(problem.hint("remove `isolation: run`, or the template"));
+                }
+                of_trial if of_trial.is_of_trial() => {}
+                Reference::Env(name) => {
+                    let problem = Problem::error(Code::Reference, unusable(reference));
+                    report(problem.hint(format!("write `${{{name}}}`")));
+                }
+                _ => report(Problem::error(Code::Reference, unusable(reference))),
+            }
+        }
+        let defaults = text.split("${").skip(1).filter_map(|v| v.split('}').next());
+        if defaults.clone().any(|variable| variable.contains(":-{")) {
+            let message = "the default of a variable can't contain a template";
+            report(Problem::error(Code::Value, message));
+        }
+    }
+}
+
+fn unusable(reference: &Reference) -> String {
+    format!(
+        "`{reference}` is not expanded: MCP configs support only `{{trial.dir}}`, `{{trial.id}}`, \
+         `{{random.id}}` and `{{random.port}}`"
+    )
 }
 
 /// The server that the environment names, if it names one: `MCP_COMMAND`, else `MCP_URL`, else
@@ -317,6 +401,7 @@ pub fn from_environment(
             args: argument_list(get("MCP_ARGS").unwrap_or(""), problems),
             env: json_map(env, "MCP_ENV", problems),
             folder: working_folder(folder),
+            cwd: None,
         }
     } else {
         Transport::Http {

@@ -75,6 +75,8 @@ record! {
     pub struct TaskSpecFile {
         /// The servers and extensions that the task's steps use.
         "requires" => requires: Vec<WithSpan<RequirementFile>>,
+        /// A folder whose content each trial starts with in `{trial.dir}`. Only Proctor supports this key.
+        "workspace" => workspace: Option<WithSpan<String>>,
         /// The limits of each trial of the task.
         "limits" => limits: Option<LimitsFile>,
         /// The steps before the agent starts.

@@ -1,7 +1,7 @@
-//! Templates in step strings: `{agent.output}`, `{steps.X.Y}`, `{random.id}`, `{env.NAME}`,
-//! `{row.NAME}`.
+//! Templates in step strings: `{agent.output}`, `{steps.X.Y}`, `{trial.dir}`, `{random.id}`,
+//! `{env.NAME}`, `{row.NAME}`.
 //!
-//! Its main type is [`Template`]. Only these five sources are templates; all other braces are
+//! Its main type is [`Template`]. Only these six sources are templates; all other braces are
 //! text, since public scripts and patterns are full of them.
 
 use std::fmt;
@@ -35,6 +35,10 @@ pub enum Reference {
     AgentOutput,
     /// The prompt of the agent.
     AgentPrompt,
+    /// The folder of the trial.
+    TrialDir,
+    /// The name of the trial's record.
+    TrialId,
     /// Eight letters and digits, the same throughout a trial.
     RandomId,
     /// A free port, the same throughout a trial.
@@ -122,6 +126,16 @@ impl Template {
     }
 }
 
+impl Reference {
+    /// Whether its value differs by trial and is known before the trial starts.
+    pub fn is_of_trial(&self) -> bool {
+        matches!(
+            self,
+            Self::TrialDir | Self::TrialId | Self::RandomId | Self::RandomPort
+        )
+    }
+}
+
 /// As it was written.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -137,6 +151,8 @@ impl fmt::Display for Reference {
         match self {
             Self::AgentOutput => f.write_str("{agent.output}"),
             Self::AgentPrompt => f.write_str("{agent.prompt}"),
+            Self::TrialDir => f.write_str("{trial.dir}"),
+            Self::TrialId => f.write_str("{trial.id}"),
             Self::RandomId => f.write_str("{random.id}"),
             Self::RandomPort => f.write_str("{random.port}"),
             Self::Env(name) => write!(f, "{{env.{name}}}"),
@@ -229,7 +245,7 @@ impl TemplateValue {
 fn split_reference(inside: &str) -> Option<(&str, &str, &str)> {
     let (reference, after) = inside.split_once('}')?;
     let (source, name) = reference.split_once('.')?;
-    let known = ["agent", "steps", "random", "env", "row"].contains(&source);
+    let known = ["agent", "steps", "trial", "random", "env", "row"].contains(&source);
     let legal = |c: char| c.is_alphanumeric() || "_-./".contains(c);
     (known && name.chars().all(legal)).then_some((source, name, after))
 }
@@ -243,6 +259,9 @@ fn reference(source: &str, name: &str) -> Result<Reference, TemplateError> {
         ("agent", "output") => Ok(Reference::AgentOutput),
         ("agent", "prompt") => Ok(Reference::AgentPrompt),
         ("agent", _) => Err(unknown(&["output", "prompt"])),
+        ("trial", "dir") => Ok(Reference::TrialDir),
+        ("trial", "id") => Ok(Reference::TrialId),
+        ("trial", _) => Err(unknown(&["dir", "id"])),
         ("random", "id") => Ok(Reference::RandomId),
         ("random", "port") => Ok(Reference::RandomPort),
         ("random", _) => Err(unknown(&["id", "port"])),

@@ -93,7 +93,7 @@ impl AgentSummary<'_> {
 }
 
 /// The middle value, or the mean of the two middle values.
-fn median(sorted: &[Duration]) -> Option<Duration> {
+pub(crate) fn median(sorted: &[Duration]) -> Option<Duration> {
     let (high, low) = (sorted.len() / 2, sorted.len().saturating_sub(1) / 2);
     Some((*sorted.get(low)? + *sorted.get(high)?) / 2)
 }

@@ -9,6 +9,7 @@ use crate::cli::{path_with, run, scripted};
 
 const RULES: &str = r#"
   - {when: {results: 0, prompt: "say"}, reply: {calls: [{tool: echo, arguments: {text: hello}}]}}
+  - {when: {results: 0, prompt: "both"}, reply: {calls: [{tool: echo, arguments: {text: hi}}, {tool: add, arguments: {a: 1, b: 2}}]}}
   - {when: {results: 0, prompt: "invent"}, reply: {calls: [{tool: blame, arguments: {}}]}}
   - {reply: {text: "just prose"}}
 "#;
@@ -38,13 +39,21 @@ fn outcome(seen: &SessionOutcome) -> Outcome {
 
 /// Each row has its outcome, the agent's call is withheld, and the server sees no call.
 fn chooses(agent: &str) {
+    let (echo, add, none, both) = (
+        json!("echo"),
+        json!("add"),
+        json!("none"),
+        json!(["add", "echo"]),
+    );
     for (prompt, expect, expected, withheld) in [
-        ("say hello", "echo", Outcome::Passed, 1),
-        ("say it again", "add", Outcome::Failed, 1),
-        ("say nothing", "none", Outcome::Failed, 1),
-        ("joke", "none", Outcome::Passed, 0),
-        ("joke again", "echo", Outcome::Failed, 0),
-        ("invent", "echo", Outcome::Failed, 0),
+        ("say hello", &echo, Outcome::Passed, 1),
+        ("say it again", &add, Outcome::Failed, 1),
+        ("say nothing", &none, Outcome::Failed, 1),
+        ("both are right", &both, Outcome::Passed, 2),
+        ("both are too many", &echo, Outcome::Failed, 2),
+        ("joke", &none, Outcome::Passed, 0),
+        ("joke again", &echo, Outcome::Failed, 0),
+        ("invent", &echo, Outcome::Failed, 0),
     ] {
         let suite = suite(
             &scripted(agent),

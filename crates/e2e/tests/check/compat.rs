@@ -188,16 +188,16 @@ fn a_template_in_an_mcp_config_is_an_error_at_load() {
     let fixture = proctor_e2e::fixture();
     for (server, says) in [
         (
-            json!({"command": fixture, "args": ["--log", "{random.id}.log"]}),
-            "`{random.id}` is not expanded",
+            json!({"command": fixture, "args": ["--log", "{agent.prompt}.log"]}),
+            "`{agent.prompt}` is not expanded",
         ),
         (
             json!({"command": fixture, "env": {"A": "{steps.a.b}"}}),
             "`{steps.a.b}` is not expanded",
         ),
         (
-            json!({"url": "http://h:{random.port}/mcp"}),
-            "`{random.port}` is not expanded",
+            json!({"url": "http://h:{row.port}/mcp"}),
+            "`{row.port}` is not expanded",
         ),
         (
             json!({"url": "http://h/mcp", "headers": {"A": "{env.TOKEN}"}}),

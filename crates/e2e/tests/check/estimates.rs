@@ -49,7 +49,7 @@ fn an_estimate_comes_from_earlier_runs_of_the_same_cases() {
     let second = check(&suite, &["-n", "5"], 0);
     let line = second.lines().next().unwrap();
     assert!(
-        line.starts_with("5 trials; estimate: 10 model calls, 10000 tokens, $10.00, "),
+        line.starts_with("5 trials; estimate: 10 model calls, 10,000 tokens, $10.00, "),
         "{line}"
     );
     assert!(line.ends_with("from 1 earlier run"), "{line}");
@@ -66,7 +66,7 @@ fn an_estimate_comes_from_earlier_runs_of_the_same_cases() {
     let listed = proctor(&suite, &["list", "eval.yaml", "--cost"]);
     let text = String::from_utf8(listed.stdout).unwrap();
     assert!(
-        text.contains("estimate: 2 model calls, 2000 tokens, $2.00"),
+        text.contains("estimate: 2 model calls, 2,000 tokens, $2.00"),
         "{text}"
     );
     // Another case has no earlier run, and a changed one neither.

@@ -129,6 +129,61 @@ fn a_run_that_was_interrupted_is_not_good() {
     }
 }
 
+/// The confusion matrix of the page is the one of `result show`, cell by cell.
+#[test]
+fn a_page_shows_which_tools_a_model_confuses() {
+    let suite = crate::selection::suite(&json!([
+        {"id": "1", "prompt": "echo a", "expect": "echo"},
+        {"id": "2", "prompt": "add a", "expect": "echo"},
+        {"id": "3", "prompt": "hello", "expect": "add"},
+        {"id": "4", "prompt": "invent", "expect": "echo"},
+    ]));
+    let page = suite.path("report.html");
+    let seen = suite.check(&["--report", page.to_str().unwrap()]).run();
+    assert_eq!(seen.code, Some(1), "{}", seen.stderr);
+    let drawn = index(&page)["overview"]["selection"][0].take();
+    let shown = proctor(&["result", "show", "-o", "json"], &seen.record);
+    let shown: Value = serde_json::from_slice(&shown).unwrap();
+    let shown = &shown["proctor"]["selection"][0];
+    assert_eq!(drawn["trials"], 4);
+    let name = |choice: &Value| match choice["kind"].as_str().unwrap() {
+        "tool" => choice["tool"].clone(),
+        "invented" => json!("(invented name)"),
+        _ => json!("(no call)"),
+    };
+    let mut expected: Vec<Value> = shown["confusion"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| {
+            json!([
+                name(&pair["expected"]),
+                name(&pair["chosen"]),
+                pair["count"]
+            ])
+        })
+        .collect();
+    let choice =
+        |at: &Value| drawn["choices"][usize::try_from(at.as_u64().unwrap()).unwrap()].clone();
+    let mut cells: Vec<Value> = drawn["confusion"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cell| json!([choice(&cell[0]), choice(&cell[1]), cell[2]]))
+        .collect();
+    for list in [&mut expected, &mut cells] {
+        list.sort_by_key(ToString::to_string);
+    }
+    assert_eq!(cells, expected);
+    assert_eq!(cells.len(), 4);
+    let tools = drawn["tools"].as_array().unwrap();
+    let echo = tools.iter().find(|tool| tool["name"] == "echo").unwrap();
+    assert_eq!(
+        (&echo["hits"], &echo["misses"], &echo["recall"]),
+        (&json!(1), &json!(2), &json!("33.3%"))
+    );
+}
+
 #[test]
 fn a_record_that_was_changed_is_not_good() {
     let folder = tempfile::tempdir().unwrap();

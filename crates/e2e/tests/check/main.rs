@@ -44,5 +44,6 @@ mod shown_again;
 mod stops;
 mod suites;
 mod summaries;
+mod trial_folders;
 mod vacuity;
 mod watch;

@@ -212,6 +212,14 @@ fn a_regrade_uses_the_rows_as_they_are_now() {
         regraded.stdout,
         regraded.stderr
     );
+    let line = "echo     100.0%  100.0%";
+    assert!(regraded.stdout.contains(line), "{}", regraded.stdout);
+    assert!(!regraded.stdout.contains("add"), "{}", regraded.stdout);
+    let regraded = proctor(&["result", "regrade", &record, "-o", "json"]);
+    let regraded: Value = serde_json::from_str(&regraded.stdout).unwrap();
+    let selection = &regraded["proctor"]["selection"][0];
+    assert_eq!(selection["tools"][0]["tool"], "echo");
+    assert_eq!(selection["confusion"][0]["count"], 1);
 }
 
 #[test]

@@ -31,6 +31,7 @@ async fn on_stdio(copy: &Copy, era: Era, isolation: Isolation) {
             args: copy.args.clone(),
             env: BTreeMap::new(),
             folder: std::env::temp_dir(),
+            cwd: None,
         },
         era,
     );

@@ -25,6 +25,7 @@ use proctor_e2e::{Fixture, log_lines};
 use proctor_models::{Budget, Meter, Model, ScriptedModel};
 use proctor_run::context::{RunContext, Worker};
 use proctor_run::runner::{self, Parallelism, RunnerOptions, TrialSpec};
+use proctor_run::trial_folder::KeepOption;
 use proctor_wire::client::{Client, Era, ListError, ListLimits, Timeouts};
 use proctor_wire::evals;
 use proctor_wire::recorder::Recorder;
@@ -115,6 +116,7 @@ impl Stage {
                 args: all.iter().map(ToString::to_string).collect(),
                 env: BTreeMap::new(),
                 folder: self.folder.path().to_owned(),
+                cwd: None,
             },
             Wire::Http => {
                 let fixture = Fixture::http(&all);
@@ -178,7 +180,7 @@ impl Stage {
     /// A client of the server that ships.
     pub async fn connect(&self) -> Client {
         let context = self.context(Vec::new());
-        let mut options = context.connect_options(Actor::Preflight, Recorder::nothing());
+        let mut options = context.connect_options(Actor::Preflight, Recorder::nothing(), None);
         options.era = self.era;
         Client::connect(&self.servers[0], &options).await.unwrap()
     }
@@ -218,6 +220,7 @@ impl Stage {
             default_limits: Limits::default(),
             extensions: Vec::new(),
             skills: Vec::new(),
+            workspace: None,
             isolation: self.isolation,
             gates: proctor_core::event::PlannedGates::default(),
             no_regression: None,
@@ -240,6 +243,7 @@ impl Stage {
             guard: proctor_e2e::proctor(),
             timeouts: Timeouts::default(),
             redactor: self.redactor.clone(),
+            keep: KeepOption::None,
             strict: false,
             tools: BTreeMap::new(),
             eras: BTreeMap::new(),

@@ -9,6 +9,7 @@ mod lists;
 mod processes;
 mod resumed;
 mod stdio;
+mod trial_folders;
 
 use proctor_core::event::FindingKind;
 use proctor_e2e::session::{Session, SessionOutcome};

@@ -72,6 +72,7 @@ impl HostedServer {
             inherited: std::env::vars().collect(),
             pass: Vec::new(),
             guard: proctor(),
+            trial: None,
             editor,
         };
         let server = described(server, folder);
@@ -172,6 +173,7 @@ fn described(server: &Door, folder: &Path) -> Server {
             args: words[1..].to_vec(),
             env: BTreeMap::new(),
             folder: folder.to_owned(),
+            cwd: None,
         },
         Door::Http { url, .. } => Transport::Http {
             url: url.clone(),

@@ -11,7 +11,7 @@ use proctor_e2e::fixture;
 use proctor_e2e::session::{Session, SessionOutcome};
 use rustix::process::Signal;
 
-const UNPRIVILEGED: &[&str] = &[
+pub const UNPRIVILEGED: &[&str] = &[
     "setpriv",
     "--reuid=65534",
     "--regid=65534",
@@ -202,7 +202,7 @@ fn a_record_has_an_end_though_nobody_reads_the_result() {
 }
 
 /// Whether a program can be started this way here.
-fn works(wrapper: &[&str], command: &[&str]) -> Result<(), String> {
+pub fn works(wrapper: &[&str], command: &[&str]) -> Result<(), String> {
     let words = [wrapper, command].concat();
     match Command::new(words[0]).args(&words[1..]).output() {
         Ok(output) if output.status.success() => Ok(()),
@@ -215,6 +215,6 @@ fn works(wrapper: &[&str], command: &[&str]) -> Result<(), String> {
     clippy::print_stderr,
     reason = "whoever reads the log must see what was not tried"
 )]
-fn skipped(what: &str, reason: &str) {
+pub fn skipped(what: &str, reason: &str) {
     eprintln!("skipped: {what} can't be had here: {}", reason.trim());
 }

@@ -9,6 +9,7 @@
 mod arguments;
 mod canary;
 mod disk;
+mod folders;
 mod init;
 mod junit;
 mod offers;

@@ -103,7 +103,8 @@ impl Example {
         let suite = self.path(suite);
         let fixed = ["check", suite.to_str().unwrap(), "-o", "json"];
         let config = ["--mcp-config-file", config.to_str().unwrap()];
-        Session::new(&[&fixed[..], &config, words].concat()).within(Duration::from_mins(10))
+        let words = [&fixed[..], &config, &["--keep", "none"], words].concat();
+        Session::new(&words).within(Duration::from_mins(10))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -118,9 +119,9 @@ impl Example {
         lines
     }
 
-    /// What is in the folder in which all tasks work.
+    /// What is in the folder that trials share.
     fn litter(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.path("workspace")).unwrap();
+        let entries = fs::read_dir(self.path("shared")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name != ".gitignore").collect()
     }
@@ -146,9 +147,9 @@ fn copy(from: &Path, to: &Path) {
 fn installed(server: &str) -> Value {
     let command = match server {
         "everything" => format!("{} stdio", servers::node("mcp-server-everything")),
-        "files" => format!("{} workspace", servers::node("mcp-server-filesystem")),
+        "files" => format!("{} {{trial.dir}}", servers::node("mcp-server-filesystem")),
         "memory" => format!(
-            r#"env MEMORY_FILE_PATH="$PWD/workspace/memory.jsonl" {}"#,
+            "env MEMORY_FILE_PATH={{trial.dir}}/memory.jsonl {}",
             servers::node("mcp-server-memory")
         ),
         _ => servers::python("mcp-server-git"),

@@ -17,6 +17,7 @@ use proctor_core::suite::{Extension, Server};
 use proctor_core::verdict::Verdict;
 use proctor_e2e::client;
 use proctor_run::steps::{StepResult, Steps, StepsOptions};
+use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::client::ConnectOptions;
 use proctor_wire::recorder::Recorder;
 use serde_json::Value;
@@ -70,6 +71,8 @@ impl Stage {
         }
         connect.pass.push(MARK.to_owned());
         connect.timeouts.request = Duration::from_secs(2);
+        // These tests use its random values only.
+        connect.trial = Some(TrialFolder::new("one").values().clone());
         options(&mut connect);
         let steps = Steps::new(StepsOptions {
             connect,

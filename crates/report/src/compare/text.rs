@@ -46,18 +46,13 @@ pub fn render(report: &CompareReport<'_>, style: SheetStyle) -> String {
 
 fn cells(sheet: &mut Sheet, report: &CompareReport<'_>, label: (&str, Style), cells: &[&CellPair]) {
     let shown = &cells[..cells.len().min(ROWS)];
-    let names = shown.iter().map(|cell| width(&report.name(cell)));
+    let columns: Vec<_> = shown.iter().map(|cell| columns(report, cell)).collect();
+    let beside = columns.iter().map(|columns| sheet.room_beside(columns));
     // A longer name has a line of its own.
-    let fitting = names.filter(|width| *width <= sheet.room(0) / 3);
-    let room = fitting.max().unwrap_or(0);
-    for cell in shown {
-        let change = format!("{} → {}", passed(cell.base), passed(cell.new));
-        let mut columns = vec![(change, 0)];
-        if report.comparison.is_regressed(cell)
-            && let Some(test) = cell.test
-        {
-            columns.push((sentence::p_value(test.adjusted), 0));
-        }
+    let most = beside.min().unwrap_or(0).min(sheet.room(0) / 3);
+    let names = shown.iter().map(|cell| width(&report.name(cell)));
+    let room = names.filter(|width| *width <= most).max().unwrap_or(0);
+    for (cell, columns) in shown.iter().zip(columns) {
         let reason = report.reason(cell).filter(|_| cell.change() < 0.0);
         let reason = reason.map(one_line);
         let reason = reason.as_deref().map_or(RowReason::Absent, RowReason::Text);
@@ -66,6 +61,17 @@ fn cells(sheet: &mut Sheet, report: &CompareReport<'_>, label: (&str, Style), ce
     if cells.len() > ROWS {
         sheet.line(2, &format!("… and {} more", cells.len() - ROWS));
     }
+}
+
+/// The change of a case, and how surely it is worse.
+fn columns(report: &CompareReport<'_>, cell: &CellPair) -> Vec<(String, usize)> {
+    let mut columns = vec![(format!("{} → {}", passed(cell.base), passed(cell.new)), 0)];
+    if report.comparison.is_regressed(cell)
+        && let Some(test) = cell.test
+    {
+        columns.push((sentence::p_value(test.adjusted), 0));
+    }
+    columns
 }
 
 /// The cases and agents that were not compared.

@@ -7,7 +7,7 @@ use data_encoding::BASE64;
 use sha2::{Digest, Sha256};
 
 /// The scripts, in the order in which they become one function. Those of pages come before `main.js`, which starts.
-const SCRIPTS: [&str; 17] = [
+const SCRIPTS: [&str; 18] = [
     include_str!("../../assets/dom.js"),
     include_str!("../../assets/format.js"),
     include_str!("../../assets/data.js"),
@@ -16,6 +16,7 @@ const SCRIPTS: [&str; 17] = [
     include_str!("../../assets/list.js"),
     include_str!("../../assets/pictures.js"),
     include_str!("../../assets/body.js"),
+    include_str!("../../assets/selection.js"),
     include_str!("../../assets/overview.js"),
     include_str!("../../assets/cases.js"),
     include_str!("../../assets/trials.js"),

@@ -341,6 +341,7 @@ fn ended(
         ("file", json!(result.file)),
         ("blame", json!(result.blame.map(words::blame))),
         ("reason", json!(result.reason)),
+        ("folder", json!(work.kept_folder)),
         ("durationMs", json!(millis(result.duration))),
         ("phasesMs", json!(phases)),
         ("checks", Value::Array(checks)),

@@ -35,6 +35,10 @@ pub struct RunPage {
     pub judge: Option<String>,
     /// What to read below the title, such as `40 cases × 5 trials`.
     pub facts: Vec<String>,
+    /// The tokens of agents and judges, such as `52,000 in, 1,500 out`.
+    pub tokens: String,
+    /// What agents and judges cost.
+    pub cost: String,
     /// Sentences about the whole run, such as the trials that the pass rate excludes.
     pub notes: Vec<String>,
     /// The evals that servers ship and that did not run, each with its reason.
@@ -81,6 +85,8 @@ pub(super) fn run(report: &Report<'_>) -> RunPage {
         command: started.command.clone(),
         judge: summary.plan.judge.clone(),
         facts: facts(report),
+        tokens: spent(report, words::tokens),
+        cost: spent(report, |a| words::cost(a.cost_usd)),
         notes: notes(report),
         not_run: not_run(report),
         warnings: warnings(report),
@@ -141,7 +147,6 @@ fn notes(report: &Report<'_>) -> Vec<String> {
             .map(|note| format!("The run stopped early: {note}")),
     );
     notes.extend(sentences::excluded(summary));
-    notes.extend(sentences::failed(summary));
     let retried = summary.trials().filter(|(_, _, t)| t.attempts > 1).count();
     if retried > 0 {
         notes.push(format!("{} retried", words::count(retried as u64, "trial")));
@@ -157,11 +162,6 @@ fn notes(report: &Report<'_>) -> Vec<String> {
             "skipped {events} of Proctor {version} that this version does not know"
         ));
     }
-    notes.push(format!("Tokens: {}", spent(report, words::tokens)));
-    notes.push(format!(
-        "Cost: {}",
-        spent(report, |a| words::cost(a.cost_usd))
-    ));
     notes
 }
 

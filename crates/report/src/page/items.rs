@@ -357,7 +357,7 @@ fn response(outcome: &CallOutcome, room: &mut BodyRoom) -> ResponsePage {
 }
 
 /// The texts of a result, in order.
-pub(super) fn texts(result: &Value) -> Vec<&str> {
+fn texts(result: &Value) -> Vec<&str> {
     let keys = ["content", "contents"];
     let parts = keys.iter().filter_map(|key| result[key].as_array());
     let parts = parts.flatten();

@@ -45,6 +45,7 @@ impl EventPlaces {
             | EventKind::SurfaceCompared(_)
             // The model's turn shows what it asked for.
             | EventKind::CallWithheld(_)
+            | EventKind::TrialFolder(_)
             | EventKind::ToolsSelected(_)
             | EventKind::AgentStarted(_)
             | EventKind::AgentWrote { .. }

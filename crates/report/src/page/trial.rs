@@ -403,6 +403,9 @@ fn notes(folded: &FoldedTrial, torn: Option<&TornLine>) -> Vec<String> {
             "The last line of the record is incomplete: {bytes} bytes skipped"
         ));
     }
+    if let Some(folder) = &folded.work.kept_folder {
+        notes.push(format!("The folder of the trial was kept: {folder}"));
+    }
     if folded.work.unknown > 0 {
         let events = words::count(folded.work.unknown, "event");
         notes.push(format!("Skipped {events} of a newer version of Proctor"));

@@ -118,6 +118,14 @@ fn one_case_of_five_that_collapses() {
     insta::assert_snapshot!(check(&base, &new, 1));
 }
 
+/// The name takes a third of the narrowest terminal, and the columns need the rest.
+#[test]
+fn a_row_of_a_regression_fits_a_narrow_terminal() {
+    let base = plan(&[("routing[joke]", "pppppp"), ("list-pods", "pppppp")]);
+    let new = plan(&[("routing[joke]", "ffffff"), ("list-pods", "pppppp")]);
+    assert!(check(&base, &new, 1).contains("p = "));
+}
+
 #[test]
 fn repeats_that_show_no_regression() {
     let base = numbered(&[(10, "pppppp")]);

@@ -1,10 +1,10 @@
 //! The data of the HTML report and of `proctor view`.
 
+use data_encoding::BASE64;
+use proctor_core::event::Direction;
 use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
-use proctor_report::page::{
-    BODY_BYTES, BodyPart, ItemKind, Overview, PageBody, TrialPage, whole_body,
-};
+use proctor_report::page::{BODY_BYTES, ItemKind, Overview, PageBody, TrialPage, raw_messages};
 use serde_json::{Value, json};
 
 use crate::outside;
@@ -199,16 +199,16 @@ fn a_long_result_is_cut_in_the_middle() {
     assert!(shown["head"].as_str().unwrap().starts_with("start"));
     assert!(shown["tail"].as_str().unwrap().ends_with("end"));
     assert_eq!(shown["sha256"].as_str().unwrap().len(), 64);
-    let whole = whole_body(
-        &sample.run,
-        &page.file,
-        page.items[0].seq,
-        BodyPart::ResultText,
-    );
-    assert!(
-        whole.unwrap().unwrap() == text,
-        "the whole text can be read"
-    );
+    let messages = raw_messages(&sample.run, &page.file, page.items[0].seq).unwrap();
+    let [request, response] = &messages[..] else {
+        panic!("{} messages", messages.len());
+    };
+    assert_eq!(request.direction, Direction::ToServer);
+    assert_eq!(response.direction, Direction::ToClient);
+    assert!(response.bytes > Some(text.len() as u64));
+    let bytes = BASE64.decode(response.base64.as_bytes()).unwrap();
+    assert_eq!(bytes.len(), 256 * 1024, "the beginning is sent");
+    assert!(String::from_utf8(bytes).unwrap().contains("startxxx"));
 }
 
 /// A run that was killed looks unfinished, even if every trial so far passed.

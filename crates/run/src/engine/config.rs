@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use proctor_core::contract::SurfaceContract;
 use proctor_core::duration;
-use proctor_core::event::{AgentConfig, RunConfig, ServerConfig, TimeoutConfig};
+use proctor_core::event::{AgentConfig, RunConfig, ServerConfig, SurfaceConfig, TimeoutConfig};
 use proctor_core::plan::PlanOptions;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::server::{Transport, command_line};
@@ -22,6 +23,7 @@ pub(super) fn config(suite: &Suite, options: &PlanOptions, workers: u32) -> RunC
         judge: suite.judge.as_ref().map(judge),
         servers: suite.servers.iter().map(server).collect(),
         task_sets: suite.task_sets.clone(),
+        surface: suite.surface.as_ref().map(surface),
         skills: suite
             .skills
             .iter()
@@ -34,6 +36,14 @@ pub(super) fn config(suite: &Suite, options: &PlanOptions, workers: u32) -> RunC
             cleanup: shown(flags.cleanup_timeout),
         },
         workers,
+    }
+}
+
+fn surface(contract: &SurfaceContract) -> SurfaceConfig {
+    SurfaceConfig {
+        lock: contract.path.display().to_string(),
+        allow: contract.allow.clone(),
+        max_schema_tokens: contract.max_schema_tokens,
     }
 }
 

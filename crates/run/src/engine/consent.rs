@@ -248,8 +248,14 @@ pub fn call(eval: &Eval) -> Option<(&str, &Map<String, Value>)> {
 
 /// The fingerprint of a server and its offer, without secrets.
 fn print_of(offer: &ServerOffer, redactor: &Redactor) -> Fingerprint {
+    let command = match &offer.server.transport {
+        Transport::Stdio { cwd: Some(cwd), .. } => format!("{} in {cwd}", offer.server.written),
+        Transport::Stdio { .. } | Transport::Http { .. } | Transport::Sse { .. } => {
+            offer.server.written.clone()
+        }
+    };
     Fingerprint::new(
-        redactor.text(&offer.server.written).into_owned(),
+        redactor.text(&command).into_owned(),
         given(&offer.server.transport),
         &offer.tools,
         &offer.evals,

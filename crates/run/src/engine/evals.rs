@@ -30,6 +30,7 @@ use super::options::EvalsOptions;
 use super::planning::{SuiteLocation, plan};
 use super::prepare::{PreparedRun, stand_in};
 use super::rerun::{self, EarlierRun};
+use crate::trial_folder::TrialFolder;
 
 /// Finds the evals, asks for consent, plans the evals, and opens what they need.
 pub(super) async fn prepare(
@@ -138,6 +139,7 @@ pub(super) fn bare_suite(servers: &[Server]) -> Suite {
         default_limits: Limits::default(),
         extensions: Vec::new(),
         skills: Vec::new(),
+        workspace: None,
         isolation: Isolation::Trial,
         gates: PlannedGates::default(),
         no_regression: None,
@@ -207,11 +209,15 @@ async fn find_and_ask(
     host: &dyn Host,
 ) -> Result<(Vec<Case>, Vec<SkippedEval>), EngineError> {
     let redactor = engine.redactor(&options.servers);
+    let folder = TrialFolder::new("preflight");
+    let prepared = folder.prepare(None).await;
+    prepared.map_err(|error| EngineError::Unreachable(error.to_string()))?;
     let connect = engine.connect_options(
         Actor::Preflight,
         Recorder::nothing().redacting(&redactor),
         &options.pass_env,
         options.timeouts,
+        &folder,
     );
     let choice = &options.choice;
     let survey = ServerSurvey {

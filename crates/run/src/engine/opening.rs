@@ -82,6 +82,7 @@ pub(super) fn context(
         guard: engine.program.clone(),
         timeouts: Timeouts::default(),
         redactor,
+        keep: options.keep,
         strict: asked.strict,
         eras: std::collections::BTreeMap::new(),
         tools: std::collections::BTreeMap::new(),

@@ -13,6 +13,7 @@ use proctor_core::suite::Server;
 use proctor_wire::client::Timeouts;
 
 use super::offers::EvalSelection;
+use crate::trial_folder::KeepOption;
 
 /// The run to make: a new one, a resumed one, or a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,6 +137,8 @@ pub struct RunOptions {
     pub width: WidthOption,
     /// Whether the first trial that fails or times out ends the run.
     pub fail_fast: bool,
+    /// Which folders of trials are left in place.
+    pub keep: KeepOption,
     /// Whether to omit the commit and the CI job from the record.
     pub no_context: bool,
     /// The gates of the command line, each in place of the suite's own.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proctor_core::event::{Actor, EventKind};
 use proctor_core::redact::Redactor;
-use proctor_core::suite::Isolation;
+use proctor_core::suite::{Isolation, Workspace};
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -22,6 +22,7 @@ use crate::context::RunContext;
 use crate::preflight::{self, PreflightError, ServerProbe};
 use crate::progress::Progress;
 use crate::runner::{self, RunError, RunnerOptions, RunnerResult, TrialSpec};
+use crate::trial_folder::TrialFolder;
 
 /// A run with an open folder.
 pub struct RunInProgress {
@@ -129,8 +130,11 @@ impl RunInProgress {
         for note in notes {
             host.notice(HostNotice::Text(&note));
         }
+        // A server may need its workspace to start, and the first trial has one that fits.
+        let first = self.written.trials.first();
+        let workspace = first.and_then(|trial| context.suite.cases[trial.case].workspace.clone());
         let looked = tokio::select! {
-            looked = look_at_servers(&mut context) => looked,
+            looked = look_at_servers(&mut context, workspace.as_deref()) => looked,
             Some(()) = interrupts.recv() => return RunCompletion::Interrupted,
         };
         if let Err(completion) = self.take_in(looked, &context, host) {
@@ -243,11 +247,18 @@ impl RunInProgress {
 }
 
 /// Starts every server once, and keeps the connections that all trials share.
-async fn look_at_servers(context: &mut RunContext) -> Result<Vec<PreflightReport>, PreflightError> {
+async fn look_at_servers(
+    context: &mut RunContext,
+    workspace: Option<&Workspace>,
+) -> Result<Vec<PreflightReport>, PreflightError> {
     let mut all = Vec::new();
+    let is_shared = context.suite.isolation == Isolation::Run;
+    let folder = TrialFolder::new("preflight");
+    folder.prepare(workspace).await?;
     for server in context.suite.servers.clone() {
         let recorder = Recorder::nothing().redacting(&context.redactor);
-        let options = context.connect_options(Actor::Preflight, recorder);
+        let trial = (!is_shared).then_some(folder.values());
+        let options = context.connect_options(Actor::Preflight, recorder, trial);
         let found = preflight::look(&server, &options).await?;
         let ServerProbe {
             seen,
@@ -259,7 +270,7 @@ async fn look_at_servers(context: &mut RunContext) -> Result<Vec<PreflightReport
         context.eras.insert(server.name.clone(), era);
         let tools = offered.tools.clone();
         context.tools.insert(server.name.clone(), tools);
-        if context.suite.isolation == Isolation::Run {
+        if is_shared {
             context.shared.insert(server.name.clone(), client);
         } else {
             client.close().await;

@@ -18,6 +18,7 @@ use super::host::Host;
 use super::offers::{EvalPlan, EvalSelection, ServerOffer};
 use super::options::CheckOptions;
 use super::planning::judge_name;
+use crate::trial_folder::TrialFolder;
 
 /// Adds the named evals to the suite's cases after the user has consented. Returns those that can't
 /// be run.
@@ -50,11 +51,15 @@ async fn find_and_ask(
         .cloned()
         .collect();
     let redactor = engine.redactor(&suite.servers);
+    let folder = TrialFolder::new("preflight");
+    let prepared = folder.prepare(suite.workspace.as_deref()).await;
+    prepared.map_err(|error| EngineError::Unreachable(error.to_string()))?;
     let connect: ConnectOptions = engine.connect_options(
         Actor::Preflight,
         Recorder::nothing().redacting(&redactor),
         &options.pass_env,
         Timeouts::default(),
+        &folder,
     );
     let survey = ServerSurvey {
         servers: &servers,
@@ -98,6 +103,10 @@ async fn find_and_ask(
         .iter()
         .flat_map(|set| cases(set, &offers, options.max_turns))
     {
+        let case = Case {
+            workspace: suite.workspace.clone(),
+            ..case
+        };
         // An eval that two sets select is one case, with the checks of both.
         match all.iter_mut().find(|known| known.id == case.id) {
             Some(known) => {

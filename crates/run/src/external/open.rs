@@ -5,8 +5,9 @@
 use std::path::Path;
 
 use proctor_core::hint::listed;
-use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
+use proctor_core::suite::step::values::FillError;
+use proctor_core::suite::{Environment, TrialValues};
 use tokio::sync::OnceCell;
 
 use super::version::ProgramVersion;
@@ -89,6 +90,11 @@ impl ExternalAgent {
             agent: agent.clone(),
             version: OnceCell::new(),
         }
+    }
+
+    /// The agent in a trial, with its templates filled in. Its version is not known.
+    pub(crate) fn in_trial(&self, trial: &TrialValues) -> Result<Self, FillError> {
+        Ok(Self::unchecked(&self.agent.in_trial(trial)?))
     }
 
     fn check(

@@ -195,6 +195,7 @@ fn not_connected(error: &ConnectError) -> ActionOutcome {
         ConnectError::Spawn(_) | ConnectError::Address(_) => {
             ActionOutcome::unknown(&error, Blame::Suite)
         }
+        ConnectError::Template(_) => ActionOutcome::unknown(&error, Blame::Infra),
         ConnectError::StartFailed { .. } => ActionOutcome::unknown(&error, Blame::Server),
     }
 }

@@ -4,6 +4,7 @@
 //! Main type: [`AgentWorkspace`], which holds everything to clean up afterwards.
 
 mod facts;
+mod first_turn;
 mod taps;
 mod verdict;
 mod withhold;
@@ -19,10 +20,12 @@ use proctor_core::fold::FoldedTrial;
 use proctor_core::replay::Drift;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::trial_values::TRIAL_DIR;
 use proctor_core::transcript::{Call, CallOutcome};
 use rustix::process::Pid;
 
 use self::facts::ServerContacts;
+use self::first_turn::FirstTurn;
 use self::taps::Taps;
 use self::verdict::{AgentEvidence, Reach, verdict};
 use self::withhold::WithheldCalls;
@@ -41,13 +44,13 @@ use proctor_wire::proxy::ProxyOptions;
 /// The timeout of the agent's exit, including its grace period.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// How long the proxy may take to answer a withheld call.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long an agent may take from its first call to the last one of the same turn.
+const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_POLL: Duration = Duration::from_millis(20);
 
 /// What an external agent chose in a selection trial.
 pub(super) struct ExternalChoice {
-    /// The names that its model invented, and its first call.
+    /// The names that its model invented, and the calls of its first turn.
     pub(super) calls: Vec<SelectedCall>,
     /// Its answer, if it made no call.
     pub(super) answer: String,
@@ -112,7 +115,7 @@ impl Trial {
         self.drive_external(external, workspace, prompt).await
     }
 
-    /// Runs an external agent until its first call, which no server gets.
+    /// Runs an external agent until the calls of its first turn, which no server gets.
     pub(super) async fn choose_external(
         &self,
         external: &ExternalAgent,
@@ -124,7 +127,7 @@ impl Trial {
         self.offer(external, workspace, Some(&withheld)).await?;
         let answered = tokio::select! {
             biased;
-            () = self.first_call(&withheld) => None,
+            () = self.first_turn_called(&withheld) => None,
             answer = self.drive_external(external, workspace, prompt) => Some(answer),
         };
         workspace.close().await;
@@ -135,6 +138,7 @@ impl Trial {
             Some(Err(_)) | None => None,
             Some(Ok(answer)) => Some(answer),
         };
+        let turn = self.first_turn().await?;
         let folded = self.folded().await?;
         if let (None, Some(reason)) = (&answer, self.unlisted(external).await?) {
             return Err(errored(Blame::Agent, reason));
@@ -146,26 +150,43 @@ impl Trial {
             arguments: Body::Text("{}".to_owned()),
         });
         Ok(ExternalChoice {
-            calls: invented.chain(called.into_iter().take(1)).collect(),
+            calls: invented
+                .chain(called.into_iter().take(turn.calls))
+                .collect(),
             is_answered: answer.is_some(),
             answer: answer.unwrap_or_default(),
         })
     }
 
-    /// Waits until the agent's first call has its answer in the record.
-    async fn first_call(&self, withheld: &WithheldCalls) {
+    /// Waits until the calls of the agent's first turn have their answers in the record.
+    async fn first_turn_called(&self, withheld: &WithheldCalls) {
         withheld.first().await;
         let started = tokio::time::Instant::now();
-        while started.elapsed() < ANSWER_TIMEOUT {
+        while started.elapsed() < TURN_TIMEOUT {
             tokio::time::sleep(ANSWER_POLL).await;
             let is_answered = |folded: &FoldedTrial| {
                 let calls = &folded.transcript.calls;
                 let has_answer = |call: &Call| call.answer != CallOutcome::None;
                 !calls.is_empty() && calls.iter().all(has_answer)
             };
-            if self.folded().await.is_ok_and(|folded| is_answered(&folded)) {
+            if self.first_turn().await.is_ok_and(|turn| turn.is_over)
+                && self.folded().await.is_ok_and(|folded| is_answered(&folded))
+            {
                 return;
             }
+        }
+    }
+
+    async fn first_turn(&self) -> Result<FirstTurn, TrialEnded> {
+        let recorder = self.recorder.clone();
+        let reading = tokio::task::spawn_blocking(move || match recorder.written()? {
+            Some((events, blobs)) => FirstTurn::of(events, &blobs),
+            None => Ok(FirstTurn::default()),
+        });
+        match reading.await {
+            Ok(turn) => turn.map_err(|error| errored(Blame::Infra, error.to_string())),
+            // Propagates a panic of the task.
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
     }
 
@@ -216,6 +237,7 @@ impl Trial {
             inherited: context.environment.clone(),
             pass: context.pass.clone(),
             guard: context.guard.clone(),
+            trial: Some(self.folder.values().clone()),
             editor: None,
         };
         let Some(adapter) = external.adapter() else {
@@ -343,7 +365,9 @@ impl Trial {
     ) -> Result<Result<AgentReport, WorkError>, TrialEnded> {
         let context = &self.context;
         let infra = |error: &dyn std::fmt::Display| errored(Blame::Infra, error.to_string());
-        let (Some(adapter), Some(taps)) = (external.adapter(), &workspace.taps) else {
+        let placed = external.in_trial(self.folder.values());
+        let placed = placed.map_err(|error| infra(&error))?;
+        let (Some(adapter), Some(taps)) = (placed.adapter(), &workspace.taps) else {
             return Err(infra(&"the trial has no agent"));
         };
         let guard = &workspace.guard;
@@ -358,6 +382,16 @@ impl Trial {
             }
             _ => None,
         };
+        let mut environment = placed.environment(
+            &context.environment,
+            &context.pass,
+            stage.homes(),
+            line.is_some(),
+        );
+        let dir = &self.folder.values().dir;
+        environment
+            .entry(TRIAL_DIR.to_owned())
+            .or_insert_with(|| dir.clone());
         let assignment = Assignment {
             prompt: prompt.to_owned(),
             servers: self.servers_of(adapter, taps.offered()),
@@ -365,12 +399,7 @@ impl Trial {
             folder: stage.folder.clone(),
             skills,
             home: stage.home.clone(),
-            environment: external.environment(
-                &context.environment,
-                &context.pass,
-                stage.homes(),
-                line.is_some(),
-            ),
+            environment,
             max_turns: self.limits.max_turns,
         };
         let version = external.version(&assignment.environment, &stage.folder, &context.guard);

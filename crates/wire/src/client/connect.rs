@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proctor_core::event::Actor;
-use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
+use proctor_core::suite::step::values::FillError;
+use proctor_core::suite::{Server, TrialValues};
 use tokio::time::Instant;
 
 use self::line::{HandshakeError, UnprobedConnection};
@@ -31,6 +32,8 @@ pub struct ConnectOptions {
     pub guard: PathBuf,
     pub timeouts: Timeouts,
     pub answers: ServerRequestReplies,
+    /// The values of templates; `None` for a server that trials share.
+    pub trial: Option<TrialValues>,
     /// The era, if it is known.
     pub era: Option<Era>,
 }
@@ -44,6 +47,9 @@ pub enum ConnectError {
     /// The URL or a header is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// A template has no value.
+    #[error(transparent)]
+    Template(#[from] FillError),
     /// The server failed to start, or did not complete the handshake.
     #[error("the server `{server}` failed to start: {reason}{}", super::stderr_part(.stderr))]
     StartFailed {
@@ -59,7 +65,9 @@ impl ConnectError {
     pub fn naming(&self, server: &str) -> String {
         match self {
             Self::StartFailed { .. } => self.to_string(),
-            Self::Spawn(_) | Self::Address(_) => format!("the server `{server}`: {self}"),
+            Self::Spawn(_) | Self::Address(_) | Self::Template(_) => {
+                format!("the server `{server}`: {self}")
+            }
         }
     }
 }
@@ -68,6 +76,10 @@ impl Client {
     /// Connects to a server, and detects its era.
     pub async fn connect(server: &Server, options: &ConnectOptions) -> Result<Self, ConnectError> {
         let deadline = Instant::now() + options.timeouts.connect;
+        let server = &Server {
+            transport: server.transport.in_trial(options.trial.as_ref())?,
+            ..server.clone()
+        };
         let refused = match Self::connect_as_written(server, options, deadline).await {
             Ok(client) => return Ok(client),
             Err(error) => error,

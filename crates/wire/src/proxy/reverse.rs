@@ -42,12 +42,12 @@ impl ReverseProxy {
         port: u16,
         admission: Admission,
     ) -> Result<Self, ProxyError> {
-        let (url, headers, is_legacy) = match &server.transport {
+        let (url, headers, is_legacy) = match server.transport.in_trial(options.trial.as_ref())? {
             Transport::Http { url, headers } => (url, headers, false),
             Transport::Sse { url, headers } => (url, headers, true),
             Transport::Stdio { .. } => return Err(ProxyError::NoAddress(server.name.clone())),
         };
-        let upstream = Upstream::new(url, headers)?;
+        let upstream = Upstream::new(&url, &headers)?;
         let refusals = Refusals::new(&options.recorder, options.actor, server);
         let inside =
             ReverseProxyState::new(upstream, server, options, Arc::new(refusals), is_legacy);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use proctor_core::event::WireKind;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
+use proctor_core::suite::step::values::FillError;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::ProxyOptions;
@@ -32,6 +33,9 @@ pub enum ServerStartError {
     /// The process did not start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// A template has no value.
+    #[error(transparent)]
+    Template(#[from] FillError),
     /// The server has a URL, not a command.
     #[error("the server `{0}` has a URL, not a command")]
     NoCommand(String),
@@ -120,10 +124,11 @@ fn spawn(server: &Server, options: &ProxyOptions) -> Result<Spawn, ServerStartEr
         args,
         env,
         folder,
-    } = &server.transport
+        cwd: _,
+    } = server.transport.in_trial(options.trial.as_ref())?
     else {
         return Err(ServerStartError::NoCommand(server.name.clone()));
     };
-    let spawn = Spawn::server(command, args, folder, &options.guard);
-    Ok(spawn.with_environment(&options.inherited, env, &options.pass))
+    let spawn = Spawn::server(&command, &args, &folder, &options.guard);
+    Ok(spawn.with_environment(&options.inherited, &env, &options.pass))
 }

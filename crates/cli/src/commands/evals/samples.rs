@@ -16,6 +16,7 @@ pub(super) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
             args: Vec::new(),
             env: std::collections::BTreeMap::new(),
             folder: ".".into(),
+            cwd: None,
         },
         allowed: AllowedTools::All,
         written: "server".to_owned(),

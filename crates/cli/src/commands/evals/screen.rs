@@ -108,12 +108,18 @@ impl ConsentScreen<'_> {
                 command,
                 args,
                 folder,
+                cwd,
                 ..
             } => {
                 let words = std::iter::once(command).chain(args).map(String::as_str);
                 let command = self.shown(&command_line(words));
                 self.line(2, &format!("Command: {command}"));
-                let folder = self.shown(&folder.display().to_string());
+                let folder = match cwd {
+                    Some(cwd) if cwd.starts_with("{trial.dir}") => cwd.clone(),
+                    Some(cwd) => folder.join(cwd).display().to_string(),
+                    None => folder.display().to_string(),
+                };
+                let folder = self.shown(&folder);
                 self.line(2, &format!("Working directory: {folder}"));
             }
             Transport::Http { url, .. } | Transport::Sse { url, .. } => {

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use proctor_core::event::Actor;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
+use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::client::ConnectOptions;
 use proctor_wire::recorder::Recorder;
 
@@ -59,11 +60,13 @@ where
     let servers = servers(args)?;
     let engine = engine()?;
     let redactor = engine.redactor(&servers);
+    let folder = TrialFolder::new("evals");
     let options = engine.connect_options(
         Actor::Preflight,
         Recorder::nothing().redacting(&redactor),
         &args.pass_env,
         args.timeouts.timeouts(),
+        &folder,
     );
     let runtime = threads::one_worker()?;
     let done = runtime.block_on(async {
@@ -73,8 +76,17 @@ where
             options: &options,
             redactor: &redactor,
         };
+        let work = async {
+            match folder.prepare(None).await {
+                Ok(()) => run(visit).await,
+                Err(error) => Ok(CommandOutcome::because(
+                    Exit::Inconclusive,
+                    error.to_string(),
+                )),
+            }
+        };
         tokio::select! {
-            done = run(visit) => done,
+            done = work => done,
             () = stops.next() => Ok(CommandOutcome::because(Exit::Interrupted, "interrupted")),
         }
     });

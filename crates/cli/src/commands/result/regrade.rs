@@ -130,6 +130,7 @@ impl Screen {
             totals: result.totals,
             eval: eval.as_deref(),
             run: &run,
+            summary: &result.summary,
             before: &result.before,
             gate: &result.gate,
             exit: result.exit,
@@ -158,7 +159,7 @@ impl Screen {
                     text.push('\n');
                 }
                 text.push_str(&regrade::totals(&report, style));
-                output::result(&text)
+                output::report(&text)
             }
             Self::Json {
                 mut out,

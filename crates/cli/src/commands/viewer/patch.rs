@@ -177,6 +177,7 @@ fn head(overview: &Overview) -> Value {
         cases: overview.cases.clone(),
         worst_first: overview.worst_first.clone(),
         causes: overview.causes.clone(),
+        selection: overview.selection.clone(),
         coverage: overview.coverage.clone(),
         servers: overview.servers.clone(),
         outcomes: overview.outcomes.clone(),

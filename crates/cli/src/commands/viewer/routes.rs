@@ -16,7 +16,7 @@ use proctor_core::summary::Summary;
 use proctor_report::Report;
 use proctor_report::compare::{CompareReport, json as compare_json};
 use proctor_report::html;
-use proctor_report::page::TrialPage;
+use proctor_report::page::{TrialPage, raw_messages};
 use proctor_wire::site::{Chunk, SiteError, SiteRequest, SiteResponse, chunks};
 use serde_json::json;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
@@ -85,6 +85,9 @@ impl Routes {
             }
             ["api", "runs", run, "trials", row, "texts", sha256] => {
                 self.text(run, row, sha256).await
+            }
+            ["api", "runs", run, "trials", row, "messages", seq] => {
+                self.messages(run, row, seq).await
             }
             ["api", "runs", run, "blobs", sha256] => self.blob(run, sha256).await,
             ["api", "runs", run, "diff", base] => self.diff(run, base).await,
@@ -162,6 +165,18 @@ impl Routes {
             Some(text) => Ok(file(Chunk::from(text), permit)),
             None => Err(SiteError::not_found("the trial has no text with this hash")),
         }
+    }
+
+    /// The request of a call and its response, as they were on the wire.
+    async fn messages(&self, name: &str, row: &str, seq: &str) -> Answer {
+        let seq = number(seq, "event")?;
+        let place = self.trial_place(name, row).await?;
+        self.work(move || {
+            let run = RunReader::open(&place.folder).map_err(failed)?;
+            let messages = raw_messages(&run, &place.file, seq).map_err(failed)?;
+            Ok(document_of(&messages))
+        })
+        .await
     }
 
     async fn blob(&self, name: &str, sha256: &str) -> Answer {

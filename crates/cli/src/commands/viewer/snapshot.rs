@@ -3,7 +3,7 @@
 //! The main type is [`Snapshot`]. It is computed as `result show` computes its report, from the record alone.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,9 @@ const QUICK_INDEX: u64 = 8 * 1024 * 1024;
 
 /// So is a run with larger trials.
 const QUICK_TRIALS: u64 = 64 * 1024 * 1024;
+
+/// The largest run that a page can hold.
+const MOST_TRIALS: usize = 250_000;
 
 /// The files that grow while a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +49,18 @@ pub(super) enum Reading {
     Quick,
     /// Every trial is compared with the index.
     Checked,
+}
+
+/// Why a run can't be shown.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SnapshotError {
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error(
+        "the run has {planned} trials, and pages show at most {MOST_TRIALS}; use `proctor result show {}`",
+        shown.display()
+    )]
+    TooLarge { planned: usize, shown: PathBuf },
 }
 
 /// A run at one moment.
@@ -87,9 +102,20 @@ pub(super) struct RunningTrial {
 
 impl Snapshot {
     /// Reads a run. `shown` is the path that pages show. The snapshot is not numbered yet.
-    pub(super) fn take(folder: &Path, shown: &Path, reading: Reading) -> Result<Self, RecordError> {
+    pub(super) fn take(
+        folder: &Path,
+        shown: &Path,
+        reading: Reading,
+    ) -> Result<Self, SnapshotError> {
         let began = Instant::now();
         let run = RunReader::open(folder)?;
+        let planned = Summary::planned(&run)?.trials().count();
+        if planned > MOST_TRIALS {
+            return Err(SnapshotError::TooLarge {
+                planned,
+                shown: shown.to_owned(),
+            });
+        }
         let is_checked = reading == Reading::Checked || is_quick(&run);
         let (summary, mut facts) = read(&run, is_checked)?;
         let gate = Gate::of(&summary);

@@ -216,3 +216,56 @@ fn each_withheld_call_excuses_one_call_of_the_same_tool() {
     assert!(!with(&["log"], &[("other", "log")]));
     assert!(!with(&["log", "log"], &[("same", "log")]));
 }
+
+/// A shipped invocation eval is graded by `mcp_evals`, for other clients too. It is the same grading as that of a row
+/// with `mode: contains`.
+mod shipped_invocations {
+    use mcp_evals::ExactMatch;
+    use mcp_evals::matching::{ModelToolCall, match_invocation};
+    use proptest::prelude::*;
+    use serde_json::Map;
+
+    use super::*;
+
+    fn arguments() -> impl Strategy<Value = Value> {
+        let value = prop::sample::select(vec![
+            json!(1),
+            json!(1.0),
+            json!("1"),
+            json!([1]),
+            json!({"n": 1}),
+            json!(null),
+        ]);
+        prop::collection::hash_map(prop::sample::select(vec!["a", "b"]), value, 0..3).prop_map(
+            |map| {
+                let map: Map<String, Value> =
+                    map.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
+                Value::Object(map)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn agree_with_rows(
+            tool in prop::sample::select(vec!["log", "show"]),
+            wanted in prop::option::of(arguments()),
+            calls in prop::collection::vec((prop::sample::select(vec!["log", "show", "diff"]), arguments()), 0..4),
+        ) {
+            let expected = ExactMatch {
+                tool_name: Some(tool.to_owned()),
+                arguments: wanted.as_ref().and_then(Value::as_object).cloned(),
+                ..ExactMatch::default()
+            };
+            let objects: Vec<(&str, &Map<String, Value>)> = calls.iter().map(|(name, arguments)| (*name, arguments.as_object().unwrap())).collect();
+            let made: Vec<ModelToolCall<'_>> = objects.iter().map(|(name, arguments)| ModelToolCall { name, arguments }).collect();
+            let row = SelectionCheck {
+                mode: SelectionMode::Contains,
+                arguments: wanted.as_ref().map(|wanted| Matcher::compile(wanted).unwrap()),
+                ..row(&[tool])
+            };
+            let chosen: Vec<_> = calls.iter().map(|(name, arguments)| (Some("git"), *name, arguments.clone())).collect();
+            prop_assert_eq!(verdict(&row, &chosen) == "pass", match_invocation(&expected, &made).is_ok());
+        }
+    }
+}

@@ -153,7 +153,7 @@ fn wrong_rows_are_errors_with_their_line() {
     check(
         &rows("{prompt: a, expect: x, arguments: {}}"),
         &[],
-        &["rows.yaml:5: every arguments match, so `arguments` checks nothing"],
+        &["rows.yaml:5: all arguments match, so `arguments` checks nothing"],
     );
     check(
         &rows("{prompt: a, expect: x, server: svn}"),

@@ -11,6 +11,7 @@ use super::PatternTemplate;
 use crate::hint::nearest_hint;
 use crate::pattern::{Pattern, PatternError};
 use crate::suite::template::{Reference, Template, TemplatePart, TemplateValue};
+use crate::suite::trial_values::TrialValues;
 
 /// The values of templates in one trial, as far as they are known.
 #[derive(Debug, Clone, Default)]
@@ -19,10 +20,8 @@ pub struct TemplateValues {
     pub agent_prompt: Option<String>,
     /// The agent's final answer, if there is one.
     pub agent_output: Option<String>,
-    /// Eight lower-case letters and digits.
-    pub random_id: String,
-    /// A free port, if one was found.
-    pub random_port: Option<u16>,
+    /// The values that are known before the trial starts.
+    pub trial: TrialValues,
     /// The environment of steps, without API keys.
     pub env: BTreeMap<String, String>,
     /// The outputs of steps, by id and by type. Both names share one value, since outputs can be large.
@@ -138,13 +137,12 @@ impl TemplateValues {
 
     fn value(&self, reference: &Reference) -> Result<String, FillError> {
         match reference {
+            Reference::TrialDir => Ok(self.trial.dir.clone()),
+            Reference::TrialId => Ok(self.trial.id.clone()),
+            Reference::RandomId => Ok(self.trial.random_id.clone()),
+            Reference::RandomPort => self.trial.port(),
             Reference::AgentOutput => self.agent_output.clone().ok_or(FillError::NoAnswer),
             Reference::AgentPrompt => self.agent_prompt.clone().ok_or(FillError::NoPrompt),
-            Reference::RandomId => Ok(self.random_id.clone()),
-            Reference::RandomPort => {
-                let port = self.random_port.ok_or(FillError::NoPort)?;
-                Ok(port.to_string())
-            }
             Reference::Env(name) => {
                 let value = self.env.get(name).cloned();
                 value.ok_or_else(|| FillError::NoVariable(name.clone()))
@@ -184,8 +182,12 @@ mod tests {
         let mut values = TemplateValues {
             agent_prompt: Some("count".to_owned()),
             agent_output: Some("a+b".to_owned()),
-            random_id: "k3x9q0ab".to_owned(),
-            random_port: Some(4711),
+            trial: TrialValues {
+                dir: "/t/work".to_owned(),
+                id: "one-1".to_owned(),
+                random_id: "k3x9q0ab".to_owned(),
+                random_port: Some(4711),
+            },
             env: [("HOME".to_owned(), "/home/u".to_owned())].into(),
             ..TemplateValues::default()
         };
@@ -208,6 +210,7 @@ mod tests {
         check("{ print $1 }", "{ print $1 }");
         check("{agent.prompt}: {agent.output}", "count: a+b");
         check("x-{random.id}:{random.port}", "x-k3x9q0ab:4711");
+        check("{trial.dir}/{trial.id}", "/t/work/one-1");
         check("{env.HOME}/notes", "/home/u/notes");
         check("{steps.first.stdout}{steps.second.stdout}", "12");
         // Of one type, the latest counts.
@@ -219,7 +222,7 @@ mod tests {
         let check = |text: &str, expected: &str| {
             let empty = TemplateValues {
                 agent_output: None,
-                random_port: None,
+                trial: TrialValues::default(),
                 ..values()
             };
             let error = empty.fill(&template(text)).unwrap_err();

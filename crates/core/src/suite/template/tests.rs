@@ -23,6 +23,10 @@ fn references_are_found_among_other_braces() {
         [Reference::RandomId, Reference::RandomPort]
     );
     assert_eq!(
+        references("{trial.dir}/{trial.id}"),
+        [Reference::TrialDir, Reference::TrialId]
+    );
+    assert_eq!(
         references("{env.HOME}"),
         [Reference::Env("HOME".to_owned())]
     );

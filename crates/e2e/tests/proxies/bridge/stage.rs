@@ -47,6 +47,7 @@ pub fn command(program: &str, args: &[&str]) -> Server {
             args: args.iter().map(ToString::to_string).collect(),
             env: BTreeMap::new(),
             folder: std::env::temp_dir(),
+            cwd: None,
         },
         allowed: AllowedTools::All,
         written: "bridged".to_owned(),
@@ -60,6 +61,7 @@ pub fn options(recorder: Recorder) -> ProxyOptions {
         inherited: std::env::vars().collect(),
         pass: Vec::new(),
         guard: proctor_e2e::proctor(),
+        trial: None,
         editor: None,
     }
 }

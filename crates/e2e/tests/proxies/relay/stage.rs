@@ -57,6 +57,7 @@ impl Stage {
             inherited: std::env::vars().collect(),
             pass: Vec::new(),
             guard: proctor_e2e::proctor(),
+            trial: None,
             editor: None,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -234,6 +235,7 @@ fn server(command: &[&str], mark: &str, folder: &Path) -> Server {
             args: command[1..].iter().map(ToString::to_string).collect(),
             env: [(MARK.to_owned(), mark.to_owned())].into(),
             folder: folder.to_owned(),
+            cwd: None,
         },
         allowed: AllowedTools::All,
         written: "fixture-server".to_owned(),

@@ -32,6 +32,7 @@ fn options(recorder: Recorder) -> ConnectOptions {
         guard: std::path::PathBuf::from("not needed"),
         timeouts: Timeouts::default(),
         answers: ServerRequestReplies::default(),
+        trial: None,
         era: Some(Era::Handshake),
     }
 }

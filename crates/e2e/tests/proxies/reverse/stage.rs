@@ -134,6 +134,7 @@ impl Stage {
             inherited: std::env::vars().collect(),
             pass: Vec::new(),
             guard: PathBuf::from("not needed"),
+            trial: None,
             editor: None,
         };
         let proxy = ReverseProxy::start(server, &options, 0, admission)

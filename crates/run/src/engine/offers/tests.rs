@@ -14,6 +14,7 @@ pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
             command: "server".to_owned(),
             args: Vec::new(),
             env: std::collections::BTreeMap::new(),
+            cwd: None,
             folder: ".".into(),
         },
         allowed: AllowedTools::All,

@@ -136,7 +136,11 @@ fn fill(values: &TemplateValues, template: &Template) -> Result<String, String> 
 /// Whether a value is known only while a trial runs.
 fn is_unrecorded(reference: &Reference) -> bool {
     match reference {
-        Reference::RandomId | Reference::RandomPort | Reference::Env(_) => true,
+        Reference::TrialDir
+        | Reference::TrialId
+        | Reference::RandomId
+        | Reference::RandomPort
+        | Reference::Env(_) => true,
         Reference::AgentOutput
         | Reference::AgentPrompt
         | Reference::Step { .. }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use proctor_core::event::{EventKind, TrialEnded};
+use proctor_core::check::{Check, SelectionMode};
+use proctor_core::event::{EventKind, ToolName, TrialEnded};
 use proctor_core::fold::{FoldOptions, ModelActivity};
 use proctor_core::record::{RecordError, RunReader, TrialFile};
 use proctor_core::redact::Redactor;
@@ -11,6 +12,7 @@ use proctor_core::regrade::{
     Basis, CheckChange, CheckGrade, GradedTrial, NextRegrade, RecordedTrial, Regrading,
     inconclusive,
 };
+use proctor_core::selection::ToolChoice;
 use proctor_core::summary::{ModelSpending, Summary, TrialResult};
 
 use super::Regrade;
@@ -75,6 +77,7 @@ impl Spot {
             basis,
             checks: Vec::new(),
             changes: Vec::new(),
+            selection: None,
         }
     }
 
@@ -202,10 +205,37 @@ impl Regrade {
         let (checks, ended, basis) = regrading.finish();
         GradedTrial {
             changes: changes(recorded, &checks, &basis),
+            selection: choice(recorded, case).map(Box::new),
             checks,
             ..spot.graded(Some(file), Some(ended), basis)
         }
     }
+}
+
+/// The recorded choice beside the tools that the checks expect now.
+fn choice(recorded: &RecordedTrial, case: &KnownCase) -> Option<ToolChoice> {
+    let selected = recorded.folded.work.selection.as_ref()?;
+    let mut choice = ToolChoice::of(selected);
+    let checks = case.checks().assertions.iter();
+    let check = checks.map(AsRef::as_ref).find_map(|check| match check {
+        Check::Selection(check) => Some(check),
+        _ => None,
+    });
+    if let Some(check) = check {
+        let named = choice.expected.iter().chain(&choice.chosen);
+        let known: Vec<ToolName> = named.cloned().collect();
+        let expected = check.expected().iter().map(|tool| {
+            let is_same = |one: &&ToolName| one.tool == *tool;
+            let server = || known.iter().find(is_same).map(|one| one.server.clone());
+            ToolName {
+                server: check.server.clone().or_else(server).unwrap_or_default(),
+                tool: tool.clone(),
+            }
+        });
+        choice.expected = expected.collect();
+        choice.others_allowed = check.mode == SelectionMode::Contains;
+    }
+    Some(choice)
 }
 
 fn changes(recorded: &RecordedTrial, checks: &[CheckGrade], basis: &Basis) -> Vec<CheckChange> {
@@ -248,7 +278,7 @@ pub(super) fn fill(
         reason: ended.reason.clone(),
         decisive: None,
         duration: Duration::ZERO,
-        selection: None,
+        selection: graded.selection.clone(),
         agent: idle(),
         judge: idle(),
     });

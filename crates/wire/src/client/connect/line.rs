@@ -67,6 +67,7 @@ impl UnprobedConnection {
                 args,
                 env,
                 folder,
+                cwd: _,
             } => {
                 let mut started = Spawn::server(command, args, folder, &options.guard)
                     .with_environment(&options.inherited, env, &options.pass)

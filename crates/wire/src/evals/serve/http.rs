@@ -25,6 +25,7 @@ pub async fn http(
         inherited: Environment::default(),
         pass: Vec::new(),
         guard: PathBuf::new(),
+        trial: None,
         editor: Some(responder.clone()),
     };
     ReverseProxy::start(server, &options, port, admission).await

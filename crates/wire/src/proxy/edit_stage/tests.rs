@@ -56,6 +56,7 @@ async fn passed_through(sent: &[u8], kind: &'static str, answer: &[u8]) -> (Vec<
         inherited: Environment::default(),
         pass: Vec::new(),
         guard: PathBuf::new(),
+        trial: None,
         editor: Some(Arc::new(Identity(60))),
     };
     let proxy = ReverseProxy::start(&server, &options, 0, Admission::Open);

@@ -12,6 +12,7 @@ fn server(allowed: AllowedTools) -> Server {
             command: "ev".to_owned(),
             args: Vec::new(),
             env: BTreeMap::new(),
+            cwd: None,
             folder: PathBuf::new(),
         },
         allowed,

@@ -1,0 +1,202 @@
+//! The folder of a trial: empty or a copy of its workspace, for its owner only, and gone when the
+//! trial has passed.
+//!
+//! Its main type is [`TrialFolder`]. It is in the temporary folder of the system, not in the run's
+//! folder: it is not redacted, it may be large, and programs that look for a repository above their
+//! folder must not find the user's. Commands without trials have such a folder too.
+
+mod copy;
+mod random;
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proctor_core::event::{Blame, Outcome, TrialFolder as TrialFolderEvent};
+use proctor_core::suite::{TrialValues, Workspace};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use self::copy::{CopyError, copy};
+use proctor_contain::scratch::Scratch;
+
+/// Which folders are left in place at the end of their trials. Empty ones never are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KeepOption {
+    /// Those of trials that failed, errored or timed out.
+    #[default]
+    Failed,
+    All,
+    None,
+}
+
+impl KeepOption {
+    fn keeps(self, outcome: Outcome) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Failed => match outcome {
+                Outcome::Failed | Outcome::Errored | Outcome::TimedOut => true,
+                Outcome::Passed | Outcome::Cancelled => false,
+            },
+        }
+    }
+}
+
+/// Why a trial has no folder to work in.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialFolderError {
+    #[error("can't create the folder of the trial: {0}")]
+    Create(String),
+    #[error("can't copy the workspace: {0}")]
+    Copy(#[from] CopyError),
+}
+
+impl TrialFolderError {
+    /// The suite is to blame for its workspace, and the environment for the rest.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Copy(error) if error.is_about_workspace() => Blame::Suite,
+            Self::Create(_) | Self::Copy(_) => Blame::Infra,
+        }
+    }
+}
+
+/// The folder of one trial. Dropping it removes it.
+#[derive(Debug)]
+pub struct TrialFolder {
+    /// `None` if it could not be created.
+    scratch: Option<Scratch>,
+    error: Option<String>,
+    values: TrialValues,
+    copying: CopyTask,
+}
+
+/// A copy in progress, which ends early when this is dropped.
+#[derive(Debug, Default)]
+struct CopyTask {
+    stop: Arc<AtomicBool>,
+    running: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for CopyTask {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl TrialFolder {
+    /// Creates an empty folder for the trial or command with this id. [`TrialFolder::prepare`]
+    /// reports a failure.
+    pub fn new(id: &str) -> Self {
+        let mut values = TrialValues {
+            dir: String::new(),
+            id: id.to_owned(),
+            random_id: random::id(),
+            random_port: random::free_port(),
+        };
+        let (scratch, error) = match create() {
+            Ok((scratch, dir)) => {
+                values.dir = dir;
+                (Some(scratch), None)
+            }
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Self {
+            scratch,
+            error,
+            values,
+            copying: CopyTask::default(),
+        }
+    }
+
+    /// The values of templates.
+    pub fn values(&self) -> &TrialValues {
+        &self.values
+    }
+
+    /// Whether the folder was created.
+    pub fn is_there(&self) -> bool {
+        self.scratch.is_some()
+    }
+
+    /// Copies a workspace into the folder. Must be called once, before anything uses the folder.
+    pub async fn prepare(&self, workspace: Option<&Workspace>) -> Result<(), TrialFolderError> {
+        if let Some(error) = &self.error {
+            return Err(TrialFolderError::Create(error.clone()));
+        }
+        let Some(workspace) = workspace else {
+            return Ok(());
+        };
+        let (from, to) = (workspace.path.clone(), PathBuf::from(&self.values.dir));
+        let stop = self.copying.stop.clone();
+        let (tell, told) = oneshot::channel();
+        let running = tokio::task::spawn_blocking(move || {
+            // After a timeout, the trial no longer waits for it.
+            let _ = tell.send(copy(&from, &to, &stop));
+        });
+        *self.lock() = Some(running);
+        Ok(told.await.unwrap_or(Err(CopyError::Stopped))?)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
+        let running = &self.copying.running;
+        running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the folder or leaves it in place, and says which; `None` if there was none.
+    pub async fn finish(&mut self, keep: KeepOption, outcome: Outcome) -> Option<TrialFolderEvent> {
+        self.copying.stop.store(true, Ordering::Relaxed);
+        let running = self.lock().take();
+        if let Some(running) = running {
+            // A panic of the copy was the end of the trial already.
+            let _ = running.await;
+        }
+        let scratch = self.scratch.take()?;
+        let path = std::mem::take(&mut self.values.dir);
+        let keeps = keep.keeps(outcome);
+        let ending = tokio::task::spawn_blocking(move || {
+            let reason = if keeps && !is_empty(&path) {
+                scratch.keep().err()
+            } else {
+                match scratch.remove() {
+                    Ok(()) => {
+                        return TrialFolderEvent {
+                            path,
+                            kept: false,
+                            reason: None,
+                        };
+                    }
+                    Err(error) => Some(error),
+                }
+            };
+            TrialFolderEvent {
+                path,
+                kept: true,
+                reason: reason.map(|error| error.to_string()),
+            }
+        });
+        ending.await.ok()
+    }
+}
+
+/// The folder, and the path of the part that belongs to the trial: the rest holds a lock.
+fn create() -> io::Result<(Scratch, String)> {
+    let scratch = Scratch::new()?;
+    let dir = scratch.folder("trial")?;
+    let dir = dir.into_os_string().into_string().map_err(|path| {
+        let message = format!("the path `{}` is not UTF-8", path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    })?;
+    Ok((scratch, dir))
+}
+
+fn is_empty(path: &str) -> bool {
+    match fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        // One that can't be read may hold something.
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
