@@ -140,7 +140,7 @@ mod tests {
             symlink(target, root.join("link")).unwrap();
         };
         changed("a link changes", &|| link("tasks/a.yaml"), &|| {
-            link("run.sh")
+            link("run.sh");
         });
         fs::create_dir(root.join("empty")).unwrap();
         assert_eq!(digest(root).unwrap(), first);

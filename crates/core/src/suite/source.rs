@@ -181,7 +181,7 @@ pub(super) fn is_reference(text: &str) -> bool {
         && !["..", "@{", "//"].iter().any(|part| text.contains(part))
         && !text.starts_with(['-', '/', '.'])
         && !text.ends_with(['/', '.'])
-        && !text.ends_with(".lock")
+        && text.strip_suffix(".lock").is_none()
 }
 
 #[cfg(test)]
