@@ -111,10 +111,10 @@ pub struct CheckResult {
 impl Check {
     /// The check's key in a suite file, with its turn if it is about one.
     pub fn name(&self) -> Cow<'static, str> {
-        match self {
-            Self::OfTurn { turn, check } => format!("turn {turn}: {}", check.name()).into(),
-            other => other.key().into(),
+        if let Self::OfTurn { turn, check } = self {
+            return format!("turn {turn}: {}", check.name()).into();
         }
+        self.key().into()
     }
 
     /// The check's key in a suite file.

@@ -60,6 +60,10 @@ pub struct Event {
     pub event: EventKind,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the plan of a run is recorded once"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EventKind {

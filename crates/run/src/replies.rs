@@ -110,16 +110,16 @@ impl Sampler for TrialSampler {
         let mut is_needed = self.is_needed.clone();
         Box::pin(async move {
             let request = sampling_request(&params)?;
-            let asked = tokio::select! {
+            let replied = tokio::select! {
                 biased;
                 _ = is_needed.changed() => return Err("the trial has ended".to_owned()),
-                asked = asker.ask(&request) => asked,
+                replied = asker.ask(&request) => replied,
             };
-            match asked {
-                Ok(asked) => Ok(sampling_result(
+            match replied {
+                Ok(priced) => Ok(sampling_result(
                     asker.model.name(),
-                    &asked.reply.turn,
-                    &asked.reply.stop,
+                    &priced.reply.turn,
+                    &priced.reply.stop,
                 )),
                 Err(error) => {
                     let reason = error.to_string();

@@ -117,8 +117,8 @@ impl ServerRequestReplies {
                 Some(SamplingReply::Model(sampler)) => {
                     let sampling = sampler.sample(params);
                     return ServerReply::Later(Box::pin(async {
-                        let sampled = sampling.await;
-                        sampled
+                        let outcome = sampling.await;
+                        outcome
                             .map(|result| result.to_string())
                             .map_err(|error| (-32603, error))
                     }));

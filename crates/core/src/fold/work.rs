@@ -299,20 +299,7 @@ impl WorkFold {
             }
             EventKind::ConnectionClosed(closed) => self.closed(closed),
             EventKind::Finding(finding) => self.work.findings.push(finding.clone()),
-            EventKind::Prompted { text, turn: None } => {
-                self.work.prompt = self.text(text, blobs)?
-            }
-            EventKind::Prompted {
-                text,
-                turn: Some(turn),
-            } => {
-                let text = self.text(text, blobs)?;
-                self.work.messages.extend(text.map(|text| FurtherMessage {
-                    seq: event.seq,
-                    turn: *turn,
-                    text,
-                }));
-            }
+            EventKind::Prompted { text, turn } => self.prompted(event.seq, *turn, text, blobs)?,
             EventKind::AgentAnswered { text } => self.work.answer = self.text(text, blobs)?,
             EventKind::ToolsOffered { tools } => self.offered(tools, blobs),
             EventKind::ModelAsked(asked) => {
@@ -374,6 +361,7 @@ impl WorkFold {
             | EventKind::RunPlanned(_)
             | EventKind::ServerSeen(_)
             | EventKind::SurfaceCompared(_)
+            | EventKind::TrialFolder(_)
             | EventKind::AgentWrote { .. } => {}
         }
         Ok(())
@@ -451,6 +439,25 @@ impl WorkFold {
                 ..claim.clone()
             };
             external.claims.push((seq, claim));
+        }
+        Ok(())
+    }
+
+    /// Takes the prompt, or a further message of the user.
+    fn prompted(
+        &mut self,
+        seq: u64,
+        turn: Option<u32>,
+        text: &Body,
+        blobs: &Blobs,
+    ) -> Result<(), RecordError> {
+        let text = self.text(text, blobs)?;
+        match turn {
+            None => self.work.prompt = text,
+            Some(turn) => {
+                let message = text.map(|text| FurtherMessage { seq, turn, text });
+                self.work.messages.extend(message);
+            }
         }
         Ok(())
     }

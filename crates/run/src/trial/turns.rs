@@ -167,8 +167,8 @@ impl Trial {
         };
         let mut outcome = None;
         for sent in 0.. {
-            let asked = asker.ask(&request).await;
-            let reply = asked.map_err(|error| unanswered(&error))?.reply;
+            let priced = asker.ask(&request).await;
+            let reply = priced.map_err(|error| unanswered(&error))?.reply;
             let text = reply.turn.text.clone();
             if text.contains(END) {
                 break;
