@@ -24,7 +24,8 @@ fn main() {
         let suite = suite(calls);
         let best = (0..ROUNDS).map(|_| check(&suite)).min();
         let micros = best.expect("there are rounds");
-        let (whole, each) = (micros as f64 / 1e6, micros as f64 / calls as f64);
+        let micros = f64::from(i32::try_from(micros).expect("less than half an hour"));
+        let (whole, each) = (micros / 1e6, micros / count(calls));
         println!(
             "{calls:>6} {whole:>8.2} s {each:>11.0} µs {:>11.1} MB",
             sent(calls) / 1e6
@@ -45,10 +46,13 @@ fn suite(calls: usize) -> SuiteFixture {
     suite
 }
 
+fn count(calls: usize) -> f64 {
+    f64::from(u32::try_from(calls).expect("a small number"))
+}
+
 /// The approximate bytes of all requests: in turn `n`, the messages of the `n` calls before, of about 560 bytes each.
 fn sent(calls: usize) -> f64 {
-    let calls = calls as f64;
-    calls * calls / 2.0 * 560.0
+    count(calls) * count(calls) / 2.0 * 560.0
 }
 
 /// The CPU time of a run and of all that it started, in microseconds.

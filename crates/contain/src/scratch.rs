@@ -264,12 +264,12 @@ mod tests {
         fs::write(closed.join("note"), "x").unwrap();
         symlink(&outside, closed.join("link")).unwrap();
         symlink("..", closed.join("up")).unwrap();
-        fs::set_permissions(closed.join("note"), Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(closed.join("note"), Permissions::from_mode(0o0)).unwrap();
+        fs::set_permissions(&closed, Permissions::from_mode(0o0)).unwrap();
         // As root, which needs no permission, this is what the first attempt leaves to do.
         open_folders(&path);
         assert_eq!(fs::metadata(&closed).unwrap().mode() & 0o777, 0o700);
-        fs::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, Permissions::from_mode(0o0)).unwrap();
         scratch.remove().unwrap();
         assert!(!path.exists());
         assert!(outside.join("note").exists());

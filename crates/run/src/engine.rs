@@ -166,7 +166,7 @@ impl Engine {
         options: &[CheckOptions],
         host: &dyn Host,
     ) -> Result<PreparedSuites, Vec<EngineError>> {
-        suites::prepare(self, options, host).await
+        Box::pin(suites::prepare(self, options, host)).await
     }
 
     /// Opens a folder for each suite.

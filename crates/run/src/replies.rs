@@ -88,7 +88,7 @@ impl SamplerGuard {
 }
 
 impl TrialSampler {
-    pub(crate) fn new(asker: ModelClient) -> (Arc<dyn Sampler>, SamplerGuard) {
+    pub(crate) fn guarded(asker: ModelClient) -> (Arc<dyn Sampler>, SamplerGuard) {
         let (needed, is_needed) = watch::channel(());
         let failure = Arc::default();
         let guard = SamplerGuard {

@@ -125,7 +125,9 @@ impl Recorder {
     fn record_all(&self, mut events: Vec<EventKind>) {
         if let Some(owner) = &self.owner {
             // Without an owner there is no record to write to.
-            let _ = events.into_iter().try_for_each(|event| owner.send(event));
+            for event in events {
+                let _ = owner.send(event);
+            }
             return;
         }
         self.wait_for_room();

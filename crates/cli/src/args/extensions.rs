@@ -23,7 +23,7 @@ Exit codes: 0 listed, 2 usage or configuration error.")]
     /// A package must have the digest that `proctor.lock` has. Without one, Proctor shows the release, its digest and
     /// whether a signature is published, and asks; then it pins the digest. Proctor does not verify signatures.
     ///
-    /// `PROCTOR_GITHUB_URL` names another host than https://github.com: GitHub Enterprise, or a mirror.
+    /// `PROCTOR_GITHUB_URL` names another host than github.com: GitHub Enterprise, or a mirror.
     #[command(after_help = "Examples:
   proctor extensions fetch eval.yaml
   proctor extensions fetch eval.yaml --yes

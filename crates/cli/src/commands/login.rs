@@ -75,7 +75,7 @@ async fn log_in(engine: &Engine, address: &str, args: &LoginArgs) -> anyhow::Res
     match args.output.output {
         OutputFormat::Text => output::result(&format!("{}\n", login.page()))?,
         OutputFormat::Json => {
-            output::json(&json!({"page": login.page(), "issuer": login.issuer()}))?
+            output::json(&json!({"page": login.page(), "issuer": login.issuer()}))?;
         }
     }
     let opened = args.open.then(|| browser::open(login.page())).transpose();

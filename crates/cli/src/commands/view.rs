@@ -5,7 +5,7 @@ use std::time::Duration;
 use proctor_core::contract;
 use proctor_core::duration;
 use proctor_core::event::{
-    Body, Direction, Event, EventKind, Purpose, SurfaceCompared, ToolsSelected,
+    Body, Direction, Event, EventKind, Purpose, SurfaceCompared, ToolsSelected, TrialFolder,
 };
 use proctor_core::printable::printable;
 use proctor_core::record::{EventReader, RecordError, RunReader, TrialFile};
@@ -203,13 +203,7 @@ impl View<'_> {
                 turn: Some(turn),
             } => format!("message of turn {turn}: {}", self.body(text)?),
             EventKind::ToolsOffered { tools } => format!("tools available: {}", self.body(tools)?),
-            EventKind::TrialFolder(folder) => match (folder.kept, &folder.reason) {
-                (true, None) => format!("folder kept: {}", folder.path),
-                (true, Some(reason)) => {
-                    format!("folder can't be removed: {}: {reason}", folder.path)
-                }
-                (false, _) => format!("folder removed: {}", folder.path),
-            },
+            EventKind::TrialFolder(folder) => end_of_folder(folder),
             EventKind::CallWithheld(name) => {
                 format!(
                     "call of {} on {} withheld: not executed",
@@ -314,6 +308,14 @@ fn is_finding(what: &EventKind) -> bool {
 fn count(number: u64, noun: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{s}")
+}
+
+fn end_of_folder(folder: &TrialFolder) -> String {
+    match (folder.kept, &folder.reason) {
+        (true, None) => format!("folder kept: {}", folder.path),
+        (true, Some(reason)) => format!("folder can't be removed: {}: {reason}", folder.path),
+        (false, _) => format!("folder removed: {}", folder.path),
+    }
 }
 
 fn compared_surface(compared: &SurfaceCompared) -> String {

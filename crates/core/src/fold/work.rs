@@ -361,7 +361,6 @@ impl WorkFold {
             | EventKind::RunPlanned(_)
             | EventKind::ServerSeen(_)
             | EventKind::SurfaceCompared(_)
-            | EventKind::TrialFolder(_)
             | EventKind::AgentWrote { .. } => {}
         }
         Ok(())

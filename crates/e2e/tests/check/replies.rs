@@ -40,11 +40,11 @@ fn replied(reply: &Value) -> Value {
 }
 
 fn ended(seen: &SessionOutcome) -> TrialEnded {
-    let ends = seen.events.iter().filter_map(|event| match &event.event {
+    let mut ends = seen.events.iter().filter_map(|event| match &event.event {
         EventKind::TrialEnded(ended) => Some(ended.clone()),
         _ => None,
     });
-    ends.last()
+    ends.next_back()
         .unwrap_or_else(|| panic!("no trial ended\n{}", seen.stderr))
 }
 

@@ -76,7 +76,7 @@ fn wait_for_file(suite: &SuiteFixture, name: &str, running: &RunningSession) {
         assert!(
             std::time::Instant::now() < deadline,
             "{name} in {:?}",
-            running.record()
+            running.record().display()
         );
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
@@ -358,12 +358,12 @@ fn secrets_of_the_setup_are_redacted_everywhere() {
 
 #[test]
 fn a_server_that_needs_the_setup_of_a_task_gets_a_hint_and_runs_without_a_preflight() {
-    let seed = json!({
+    let steps = json!({
         "setup": [script("touch ../seed")],
         "cleanup": [script("rm ../seed")],
     });
     let refused = suite(&json!({}));
-    refused.task("good", &seed);
+    refused.task("good", &steps);
     let seen = refused.check(&[]).run();
     assert_eq!(seen.code, Some(3), "{}", seen.stderr);
     let hint = "hint: the preflight starts the servers before the setup steps of tasks";
@@ -375,7 +375,7 @@ fn a_server_that_needs_the_setup_of_a_task_gets_a_hint_and_runs_without_a_prefli
     );
 
     let started = suite(&json!({"preflight": false}));
-    started.task("good", &seed);
+    started.task("good", &steps);
     let seen = started.check(&[]).run();
     assert_eq!(seen.code, Some(0), "{}\n{}", seen.stdout, seen.stderr);
     assert_eq!(outcomes(&seen), [Outcome::Passed]);

@@ -250,6 +250,7 @@ impl Stage {
             redactor: self.redactor.clone(),
             keep: KeepOption::None,
             credentials: proctor_wire::auth::Credentials::default(),
+            others: BTreeMap::new(),
             strict: false,
             tools: BTreeMap::new(),
             eras: BTreeMap::new(),

@@ -12,7 +12,7 @@ use super::MEMORY_KIB;
 
 fn suite() -> SuiteFixture {
     let suite = SuiteFixture::new("  - reply: {text: done}\n", &[]);
-    fs::create_dir(suite.path("tmp")).unwrap();
+    fs::create_dir(suite.path("tmp")).expect("it is there");
     suite
 }
 
@@ -20,7 +20,7 @@ fn check(suite: &SuiteFixture, words: &[&str]) -> Session {
     let temporary = suite.path("tmp");
     suite
         .check(words)
-        .env("TMPDIR", temporary.to_str().unwrap())
+        .env("TMPDIR", temporary.to_str().expect("it is there"))
 }
 
 fn script(text: &str) -> Value {
@@ -34,8 +34,10 @@ fn works() -> Value {
 
 /// The folders that were left.
 fn left(suite: &SuiteFixture) -> Vec<PathBuf> {
-    let entries = fs::read_dir(suite.path("tmp")).unwrap();
-    entries.map(|entry| entry.unwrap().path()).collect()
+    let entries = fs::read_dir(suite.path("tmp")).expect("it is there");
+    entries
+        .map(|entry| entry.expect("it is there").path())
+        .collect()
 }
 
 /// Checks that only the case `second` has no verdict, and why.
@@ -43,14 +45,17 @@ fn only_the_second_errored(seen: &SessionOutcome, says: &str) {
     let document: Value = serde_json::from_str(&seen.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}\n{}", seen.stdout, seen.stderr));
     assert_eq!(seen.code, Some(3), "{}", seen.stderr);
-    for result in document["results"].as_array().unwrap() {
+    for result in document["results"].as_array().expect("it is there") {
         let own = &result["proctor"];
         if result["taskName"] == "second" {
             assert_eq!(
                 (&own["outcome"], &own["blame"]),
                 (&json!("errored"), &json!("suite"))
             );
-            assert!(own["reason"].as_str().unwrap().contains(says), "{own}");
+            assert!(
+                own["reason"].as_str().expect("it is there").contains(says),
+                "{own}"
+            );
         } else {
             assert_eq!(own["outcome"], "passed", "{own}");
         }

@@ -88,13 +88,13 @@ fn git(place: &Path) -> Recorded {
 }
 
 /// Records a session, and gives the folder of the record.
-fn record(recorder: Recorder, recorded: &Recorded, place: &Path) -> PathBuf {
+fn record(client: Recorder, recorded: &Recorded, place: &Path) -> PathBuf {
     let out = place.join("recordings");
     let mut words = vec![proctor().display().to_string()];
     words.extend(["record", "--out"].map(str::to_owned));
     words.extend([out.display().to_string(), "--".to_owned()]);
     words.extend(recorded.command.iter().cloned());
-    let output = match recorder {
+    let output = match client {
         Recorder::TypeScript => {
             let client = folder(&["clients/calls.mjs"]);
             let told = json!({"command": words, "calls": recorded.calls}).to_string();
@@ -111,7 +111,7 @@ fn record(recorder: Recorder, recorded: &Recorded, place: &Path) -> PathBuf {
         }
     };
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{recorder:?}: {stderr}");
+    assert!(output.status.success(), "{client:?}: {stderr}");
     let found = std::fs::read_dir(&out).expect("there are recordings");
     let folders: Vec<PathBuf> = found.map(|entry| entry.expect("an entry").path()).collect();
     let [folder] = &folders[..] else {
@@ -133,11 +133,11 @@ fn run(place: &Path, words: &[&str]) -> (Option<i32>, String) {
 }
 
 #[track_caller]
-fn works(recorder: Recorder, server: fn(&Path) -> Recorded, expected: &[&str]) {
+fn works(client: Recorder, server: fn(&Path) -> Recorded, expected: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let place = folder.path();
     let recorded = server(place);
-    let record = record(recorder, &recorded, place);
+    let record = record(client, &recorded, place);
     let (code, text) = run(
         place,
         &["init", "suite", "--from", &record.display().to_string()],
@@ -158,7 +158,7 @@ fn works(recorder: Recorder, server: fn(&Path) -> Recorded, expected: &[&str]) {
     // At once, and again on what the first run left.
     for _ in 0..2 {
         let (code, text) = run(place, &["check", "suite/eval.yaml"]);
-        assert_eq!(code, Some(0), "{recorder:?}: {text}\n{eval}");
+        assert_eq!(code, Some(0), "{client:?}: {text}\n{eval}");
     }
     for mode in ["renamed", "other-results", "broken"] {
         change(place, &recorded, mode);

@@ -29,7 +29,7 @@ fn stage(config: &Value) -> Stage {
     let release = Extension {
         alias: "released".to_owned(),
         package: Package::Release(
-            ReleasePackage::parse("https://github.com/acme/steps@v1").unwrap(),
+            ReleasePackage::parse("https://github.com/acme/steps@v1").expect("a package"),
         ),
         ..extension.clone()
     };

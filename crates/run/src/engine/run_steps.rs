@@ -86,12 +86,12 @@ impl RunInProgress {
         })
     }
 
-    /// Runs the cleanup of the run, whatever happened before. The second request to stop ends it; `stops` of
+    /// Runs the cleanup of the run, whatever happened before. The second request to stop ends it; `stop_count` of
     /// them came before.
     pub(super) async fn clean_up(
         &mut self,
         mut steps: RunSteps,
-        mut stops: usize,
+        mut stop_count: usize,
         interrupts: &mut UnboundedReceiver<()>,
         host: &dyn Host,
     ) {
@@ -99,12 +99,12 @@ impl RunInProgress {
             let limit = steps.cleanup_timeout;
             let mut running = std::pin::pin!(steps.steps.clean_up(&steps.cleanup, limit));
             loop {
-                if stops > 1 && !steps.cleanup.is_empty() {
+                if stop_count > 1 && !steps.cleanup.is_empty() {
                     break Err("the cleanup was interrupted".to_owned());
                 }
                 tokio::select! {
                     result = &mut running => break result.map_err(|(_, reason)| reason),
-                    Some(()) = interrupts.recv() => stops += 1,
+                    Some(()) = interrupts.recv() => stop_count += 1,
                     Some(event) = steps.ended.recv() => drop(self.append(event)),
                 }
             }
@@ -121,7 +121,7 @@ impl RunInProgress {
         self.cleanup = Some(result);
         tokio::select! {
             () = steps.steps.close() => {}
-            Some(()) = interrupts.recv(), if stops > 0 => {}
+            Some(()) = interrupts.recv(), if stop_count > 0 => {}
         }
     }
 }

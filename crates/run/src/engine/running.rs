@@ -130,7 +130,7 @@ impl RunInProgress {
             let worked = self.work(context, progress, detailed, interrupts, host);
             return worked.await.0;
         };
-        let (completion, stops) = match self.set_up(&mut steps, interrupts).await {
+        let (completion, stop_count) = match self.set_up(&mut steps, interrupts).await {
             Ok(()) => {
                 let worked = self.work(context, progress, detailed, interrupts, host);
                 worked.await
@@ -138,7 +138,7 @@ impl RunInProgress {
             Err(RunCompletion::Interrupted) => (RunCompletion::Interrupted, 1),
             Err(completion) => (completion, 0),
         };
-        self.clean_up(steps, stops, interrupts, host).await;
+        self.clean_up(steps, stop_count, interrupts, host).await;
         completion
     }
 

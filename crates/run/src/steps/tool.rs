@@ -79,10 +79,8 @@ impl Steps {
                     client.close().await;
                 }
                 let reason = format!("calling `{}` failed: {error}", call.tool);
-                let blame = match error {
-                    CallError::Unauthorized(_) => Blame::Infra,
-                    _ => Blame::Server,
-                };
+                let is_ours = matches!(error, CallError::Unauthorized(_));
+                let blame = if is_ours { Blame::Infra } else { Blame::Server };
                 ActionOutcome::unknown(&reason, blame)
             }
         }
@@ -199,9 +197,10 @@ fn not_connected(error: &ConnectError) -> ActionOutcome {
         ConnectError::Spawn(_) | ConnectError::Address(_) => {
             ActionOutcome::unknown(&error, Blame::Suite)
         }
-        ConnectError::Template(_) => ActionOutcome::unknown(&error, Blame::Infra),
+        ConnectError::Template(_) | ConnectError::Unauthorized { .. } => {
+            ActionOutcome::unknown(&error, Blame::Infra)
+        }
         ConnectError::StartFailed { .. } => ActionOutcome::unknown(&error, Blame::Server),
-        ConnectError::Unauthorized { .. } => ActionOutcome::unknown(&error, Blame::Infra),
     }
 }
 

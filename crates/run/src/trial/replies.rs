@@ -23,7 +23,7 @@ impl Trial {
             .context
             .others
             .get(&model_key(replies.sampling_model()?))?;
-        Some(TrialSampler::new(self.asker(model, Purpose::Sampling)))
+        Some(TrialSampler::guarded(self.asker(model, Purpose::Sampling)))
     }
 
     /// The end of a trial in which a request of a server could not be answered as configured.
@@ -34,7 +34,9 @@ impl Trial {
                 let reason = format!("the server `{name}`: {}", unfit.reason);
                 return Some(match unfit.blame {
                     Blame::Server => failed(unfit.blame, reason),
-                    _ => errored(unfit.blame, reason),
+                    Blame::Agent | Blame::Suite | Blame::Judge | Blame::Infra => {
+                        errored(unfit.blame, reason)
+                    }
                 });
             }
             let failure = connected.sampling.as_ref()?.failure()?;

@@ -70,7 +70,7 @@ fn show(run: &RunReader, trials: &[NamedTrial], args: &ViewArgs) -> anyhow::Resu
     };
     let in_phase = |phase: Phase| {
         let steps = steps.iter().filter(|step| step.phase == phase);
-        run_steps(run, steps, &options(args.full))
+        run_steps(run, steps, &options)
     };
     pager.write(&in_phase(Phase::Setup)?)?;
     for trial in trials {

@@ -57,11 +57,16 @@ fn docs() -> PathBuf {
 /// The documents, with their examples.
 fn documents() -> Vec<(String, Vec<Example>)> {
     let mut documents = Vec::new();
-    for entry in fs::read_dir(docs()).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(docs()).expect("it is there") {
+        let path = entry.expect("it is there").path();
         if path.extension().is_some_and(|extension| extension == "md") {
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            let examples = examples(&name, &fs::read_to_string(&path).unwrap());
+            let name = path
+                .file_name()
+                .expect("it is there")
+                .to_str()
+                .expect("it is there")
+                .to_owned();
+            let examples = examples(&name, &fs::read_to_string(&path).expect("it is there"));
             documents.push((name, examples));
         }
     }
@@ -71,7 +76,7 @@ fn documents() -> Vec<(String, Vec<Example>)> {
 
 /// Writes the files of a document into a folder.
 pub(super) fn write(document: &str, folder: &Path) {
-    let text = fs::read_to_string(docs().join(document)).unwrap();
+    let text = fs::read_to_string(docs().join(document)).expect("it is there");
     for example in examples(document, &text) {
         if let ("yaml", Some(name)) = (example.language.as_str(), example.name()) {
             write_files(folder, &[(name, &example.text)]);
@@ -136,10 +141,10 @@ fn every_complete_file_of_the_documents_validates() {
 
 /// A folder with the suite of `init`, and programs that stand for servers from a registry.
 fn stage() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("it is there");
     let init = proctor(["init", "."]).current_dir(folder.path()).output();
     assert_eq!(init.code, Some(0), "{init}");
-    let config = fs::read_to_string(folder.path().join("mcp-config.yaml")).unwrap();
+    let config = fs::read_to_string(folder.path().join("mcp-config.yaml")).expect("it is there");
     let binary = env!("CARGO_BIN_EXE_proctor");
     let program = format!("#!/bin/sh\nexec '{binary}' __demo\n");
     let own = format!("#!/bin/sh\nexec '{binary}' \"$@\"\n");
@@ -156,14 +161,14 @@ fn stage() -> tempfile::TempDir {
     for name in ["npx", "my-server", "proctor"] {
         use std::os::unix::fs::PermissionsExt;
         let path = folder.path().join("bin").join(name);
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is there");
     }
     folder
 }
 
 /// Runs commands as a shell does, and checks that each succeeds.
 fn run(folder: &Path, text: &str, place: &str) {
-    let path = std::env::var("PATH").unwrap();
+    let path = std::env::var("PATH").expect("it is there");
     let path = format!("{}:{path}", folder.join("bin").display());
     let ran = Command::new("sh")
         .args(["-e", "-c", text])
@@ -171,7 +176,7 @@ fn run(folder: &Path, text: &str, place: &str) {
         .env("PATH", path)
         .env_remove("CI")
         .output()
-        .unwrap();
+        .expect("a shell runs");
     let said = String::from_utf8_lossy(&ran.stderr);
     let told = String::from_utf8_lossy(&ran.stdout);
     assert!(

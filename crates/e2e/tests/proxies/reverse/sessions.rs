@@ -1,12 +1,14 @@
 //! Whole sessions, of clients that do not know of the proxy.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proctor_core::event::Actor;
 use proctor_core::event::Direction::{ToClient, ToServer};
 use proctor_core::suite::Server;
+use proctor_core::suite::replies::Elicitation;
 use proctor_e2e::Fixture;
-use proctor_wire::answers::ServerRequestReplies;
+use proctor_wire::answers::{BoxedFuture, Sampler, SamplingReply, ServerRequestReplies};
 use proctor_wire::client::{Client, ConnectOptions, Era, ListLimits, Timeouts};
 use proctor_wire::proxy::Admission;
 use proctor_wire::recorder::Recorder;
@@ -20,6 +22,17 @@ const ADMISSIONS: [Admission; 3] = [Admission::Header, Admission::Path, Admissio
 
 fn arguments(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
+}
+
+/// A model that always says the same.
+struct Hesitant;
+
+impl Sampler for Hesitant {
+    fn sample(&self, _: Value) -> BoxedFuture<Result<Value, String>> {
+        let content = json!({"type": "text", "text": "hm"});
+        let said = json!({"role": "assistant", "content": content, "model": "m"});
+        Box::pin(std::future::ready(Ok(said)))
+    }
 }
 
 /// For servers that are not started, so without what starts them.
@@ -54,11 +67,12 @@ async fn session_until(
     let kept = TestRecording::new();
     let mut options = options(kept.recorder.clone());
     options.era = Some(era);
-    options.answers.roots = vec!["file:///somewhere".to_owned()];
-    options.answers.elicitation = Some(json!({"action": "accept", "content": {"name": "me"}}));
-    options.answers.sampling = Some(json!({
-        "role": "assistant", "content": {"type": "text", "text": "hm"}, "model": "m",
-    }));
+    options.answers.roots = Some(vec!["file:///somewhere".to_owned()]);
+    options.answers.elicitation = Some(Elicitation::Fields {
+        values: arguments(&json!({"name": "me"})),
+        place: String::new(),
+    });
+    options.answers.sampling = Some(SamplingReply::Model(Arc::new(Hesitant)));
     let client = Client::connect(server, &options)
         .await
         .expect("it connects");

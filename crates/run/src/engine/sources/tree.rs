@@ -99,7 +99,11 @@ pub(super) async fn write(git: &Git, commit: &str, root: &Path) -> Result<LeftOu
     let (Some(mut stdin), Some(stdout)) = streams else {
         return Err(TreeError::Malformed);
     };
-    let objects: String = entries.iter().map(|e| format!("{}\n", e.object)).collect();
+    let mut objects = String::new();
+    for entry in &entries {
+        objects.push_str(&entry.object);
+        objects.push('\n');
+    }
     // git prints while it reads, and would block if it had to wait for us.
     let asking = async move { stdin.write_all(objects.as_bytes()).await };
     let reading = async {
@@ -262,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_list_of_files_is_parsed() {
-        let listed = "100755 blob aa      12\tbin/a b\0160000 commit bb       -\tvendor\0";
+        let listed = "100755 blob aa      12\tbin/a b\x00160000 commit bb       -\tvendor\0";
         let entries = parsed(listed).unwrap();
         let expected = [
             Entry {

@@ -96,8 +96,7 @@ impl Trial {
     }
 
     async fn first_turn(&self) -> Result<FirstTurn, TrialEnded> {
-        self.read_record(|events, blobs| FirstTurn::of(events, blobs))
-            .await
+        self.read_record(FirstTurn::of).await
     }
 
     /// Reads what is recorded so far.
@@ -119,7 +118,7 @@ impl Trial {
 
     /// The server whose tools the agent never listed, so that its model could not choose them.
     async fn unlisted(&self, external: &ExternalAgent) -> Result<Option<String>, TrialEnded> {
-        let facts = self.read_record(|events, blobs| ServerContacts::of(events, blobs));
+        let facts = self.read_record(ServerContacts::of);
         let facts = facts.await?;
         if Reach::of(external) != Reach::AllListed {
             return Ok(None);
