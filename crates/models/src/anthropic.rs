@@ -66,15 +66,13 @@ impl Anthropic {
 
     fn body(&self, request: &ModelRequest, features: AcceptedFeatures) -> Value {
         let limit = request.max_tokens.unwrap_or(MAX_TOKENS);
-        let mut body = json!({
-            "max_tokens": limit.min(features.longest.unwrap_or(limit)),
-            "messages": request.messages.iter().filter_map(message).collect::<Vec<_>>(),
-        });
-        if self.is_on_vertex {
-            body["anthropic_version"] = vertex::ANTHROPIC_VERSION.into();
+        let mut body = if self.is_on_vertex {
+            json!({"anthropic_version": vertex::ANTHROPIC_VERSION})
         } else {
-            body["model"] = self.id.as_str().into();
-        }
+            json!({"model": self.id})
+        };
+        body["max_tokens"] = limit.min(features.longest.unwrap_or(limit)).into();
+        body["messages"] = request.messages.iter().filter_map(message).collect();
         let system = match (&request.must_call, features.force) {
             (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
             _ => request.system.clone(),

@@ -11,6 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use memchr::memmem;
 
+use crate::os;
+
 /// The name of the small program, which lies beside the `proctor` binary.
 const PROGRAM: &str = "proctor-guard";
 
@@ -57,8 +59,8 @@ const fn label() -> [u8; PREFIX.len() + 16] {
 
 /// The 64-bit FNV-1a hash of the sources.
 const fn hash() -> u64 {
-    // The feature chooses among the sources.
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325 ^ cfg!(feature = "posix") as u64;
+    // Which of the sources are used differs by build, and this with it.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325 ^ os::LOOK_AGAIN.is_some() as u64;
     let mut source = 0;
     while source < SOURCES.len() {
         let mut at = 0;

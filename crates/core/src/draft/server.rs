@@ -89,10 +89,10 @@ fn reached(run: &RunReader) -> Result<Option<(String, WireKind)>, RecordError> {
 
 /// The values of `--header` in a command line.
 fn headers(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
-    let next = words.iter().skip(1);
-    let given = words.iter().zip(next).filter_map(|(flag, value)| {
+    let given = words.iter().enumerate().filter_map(|(at, flag)| {
         let joined = flag.strip_prefix("--header=");
-        joined.or_else(|| (flag == "--header").then_some(value.as_str()))
+        let next = || words.get(at + 1).map(String::as_str);
+        joined.or_else(|| (flag == "--header").then(next).flatten())
     });
     given.filter_map(|header| {
         let (name, value) = header.split_once(':')?;

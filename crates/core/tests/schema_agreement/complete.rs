@@ -22,6 +22,12 @@ pub(crate) fn complete(kind: FileKind) -> Value {
                 "cleanup": [{"script": {"file": "a.sh"}}],
                 "prompt": {"inline": "p"},
                 "rows": [{"id": "a", "labels": {"a": "b"}, "any": [1]}], "rowsFrom": "rows.csv",
+                "workspace": "fixture",
+                "replies": {"s": {"elicitation": [{"when": {"message": "m"}, "action": "accept", "content": {"a": 1}}], "sampling": {"model": "openai:x"}, "roots": ["a"]}},
+                "turns": [
+                    {"prompt": {"inline": "p"}, "assertions": {"minToolCalls": 1}},
+                    {"user": {"model": "openai:x", "goal": "g", "stop": "s", "maxTurns": 3}},
+                ],
             },
         }),
         FileKind::Agent => json!({
@@ -33,8 +39,11 @@ pub(crate) fn complete(kind: FileKind) -> Value {
             "skills": {"mountPath": "p", "toolName": "t"}, "modelTap": false, "connects": "onUse", "env": {"A": "b"},
         }),
         FileKind::McpConfig => json!({"$schema": "x.json", "mcpServers": {
-            "a": {"type": "stdio", "command": "c", "args": ["a", 1], "env": {"A": "b"}, "disabled": false, "alwaysAllow": ["t"], "enableAllTools": true},
-            "b": {"type": "http", "url": "http://x", "headers": {"A": "b"}},
+            "a": {"type": "stdio", "command": "c", "args": ["a", 1], "env": {"A": "b"}, "cwd": "d", "disabled": false, "alwaysAllow": ["t"], "enableAllTools": true,
+                "elicitation": {"a": 1}, "sampling": "refuse", "roots": ["a"], "protocol": "handshake"},
+            "b": {"type": "http", "url": "http://x", "headers": {"A": "b"}, "auth": {"login": true}, "elicitation": "decline", "sampling": {"model": "openai:x"}},
+            "c": {"url": "http://x", "auth": {"command": "c", "args": ["a"], "env": {"A": "b"}}, "elicitation": [{"when": {"message": "m"}, "action": "accept", "content": {"a": 1}}]},
+            "d": {"url": "http://x", "auth": {"clientId": "i", "clientSecret": "s", "tokenUrl": "t", "issuer": "i", "scopes": ["a"], "resource": "r"}},
         }}),
         FileKind::Selection => json!({
             "$schema": "x.json", "kind": "Selection", "apiVersion": "proctor/v1",
@@ -84,6 +93,7 @@ fn complete_eval() -> Value {
             "cleanup": [{"http": {"url": "http://localhost"}}],
             "preflight": false,
             "isolation": "trial",
+            "workspace": "fixture",
             "gates": {"minPassRate": 0.9, "minLowerBound": "80%", "passHat": {"k": 3, "rate": 0.5}, "maxErrors": 2, "noRegression": "base.run"},
             "knownFailures": [{"case": "list-*", "agent": "codex", "reason": "#12", "until": "2026-12-31"}],
             "taskSets": [

@@ -196,7 +196,8 @@ fn an_agent_that_lacks_a_variable_is_told_how_to_get_it() {
         let seen = bench.run(&[]);
         for reason in [
             "AGENT_GREETING",
-            "its environment variables: `HOME`, ",
+            "its environment variables: `",
+            "`HOME`, ",
             "`PATH`",
             "`env:` in the agent file",
             "`--pass-env NAME`",
