@@ -25,7 +25,7 @@ pub(crate) fn complete(kind: FileKind) -> Value {
                 "workspace": "fixture",
                 "replies": {"s": {"elicitation": [{"when": {"message": "m"}, "action": "accept", "content": {"a": 1}}], "sampling": {"model": "openai:x"}, "roots": ["a"]}},
                 "turns": [
-                    {"prompt": {"inline": "p"}, "assertions": {"minToolCalls": 1}},
+                    {"prompt": {"inline": "p"}, "assertions": assertions()},
                     {"user": {"model": "openai:x", "goal": "g", "stop": "s", "maxTurns": 3}},
                 ],
             },
@@ -72,12 +72,6 @@ pub(crate) fn complete(kind: FileKind) -> Value {
 }
 
 fn complete_eval() -> Value {
-    let tool = json!({
-        "server": "s", "tool": "t", "toolPattern": "t.*",
-        "arguments": {"a": {"$min": 1}, "z": {"$max": 2}, "b": [1, {"c": {"$not": null}}]},
-        "result": {"content": {"$contains": {"text": {"$match": "x"}}}, "d": {"$approx": {"value": 1, "tolerance": 0.5}}, "e": {"$type": ["string", "null"]}, "f": {"$oneOf": [1, 2]}, "g": {"$exact": {"$x": 1}}, "h": {"$unordered": [1]}},
-        "isError": false, "maxDuration": "1s", "times": {"min": 1, "max": 2},
-    });
     let mut eval = json!({
         "$schema": "x.json", "kind": "Eval", "apiVersion": "mcpchecker/v1alpha2",
         "metadata": {"name": "n", "description": "d", "category": "c", "labels": {"a": 1}, "annotations": {"x": [1]}},
@@ -89,22 +83,16 @@ fn complete_eval() -> Value {
             "extensions": {"e": {"package": "./e", "config": {"a": 1}, "env": {"A": "b"}}},
             "sources": {"s": {"repo": "r", "ref": "v1", "serverMapping": {"a": "b"}}},
             "skills": {"sources": [{"type": "path", "path": "skills"}]},
-            "setup": [{"id": "seed", "script": {"inline": "true", "timeout": "1m"}}],
-            "cleanup": [{"http": {"url": "http://localhost"}}],
+            "setup": [{"id": "seed", "script": {"inline": "true", "env": {"A": 1}, "timeout": "1m", "continueOnError": true}}],
+            "cleanup": [{"http": {"url": "u", "method": "GET", "headers": {"A": "b"}, "body": {"json": {"a": 1}}, "timeout": "1s",
+                "expect": {"status": 200, "body": {"match": "x", "fields": [{"path": "a", "equals": 1, "type": "string", "match": "x", "exists": true}]}}}}],
             "preflight": false,
             "isolation": "trial",
             "workspace": "fixture",
             "gates": {"minPassRate": 0.9, "minLowerBound": "80%", "passHat": {"k": 3, "rate": 0.5}, "maxErrors": 2, "noRegression": "base.run"},
             "knownFailures": [{"case": "list-*", "agent": "codex", "reason": "#12", "until": "2026-12-31"}],
             "taskSets": [
-                {"path": "a.yaml", "source": "s", "servers": ["s"], "labelSelector": {"a": "b"}, "pass": "4/5", "assertions": {
-                    "toolsUsed": [tool], "requireAny": [tool], "toolsNotUsed": [{"server": "s"}], "minToolCalls": 1, "maxToolCalls": 5,
-                    "resourcesRead": [{"server": "s", "uri": "u", "uriPattern": "u"}], "resourcesNotRead": [{"server": "s"}],
-                    "promptsUsed": [{"server": "s", "prompt": "p", "promptPattern": "p"}], "promptsNotUsed": [{"server": "s"}],
-                    "callOrder": [{"type": "tool", "server": "s", "name": "t"}], "noDuplicateCalls": true,
-                    "calls": {"mode": "inOrder", "list": [tool]},
-                    "skillsLoaded": [{"skill": "a", "skillPattern": "b"}], "skillsNotLoaded": [{"skill": "a"}],
-                }},
+                {"path": "a.yaml", "source": "s", "servers": ["s"], "labelSelector": {"a": "b"}, "pass": "4/5", "assertions": assertions()},
                 {"glob": "*.yaml"},
                 {"evals": {"server": "s", "level": "execution"}},
                 {"selection": "routing.yaml", "server": "s"},
@@ -115,4 +103,21 @@ fn complete_eval() -> Value {
     eval["config"]["surface"] = json!({"lock": "surface.lock.json", "allow": ["safe", "review", "breaking"], "maxSchemaTokens": 12000});
     eval["config"]["lint"] = json!({"off": [{"rule": "heavy-tool", "reason": "r", "tool": "t"}]});
     eval
+}
+
+fn assertions() -> Value {
+    let tool = json!({
+        "server": "s", "tool": "t", "toolPattern": "t.*",
+        "arguments": {"a": {"$min": 1}, "z": {"$max": 2}, "b": [1, {"c": {"$not": null}}]},
+        "result": {"content": {"$contains": {"text": {"$match": "x"}}}, "d": {"$approx": {"value": 1, "tolerance": 0.5}}, "e": {"$type": ["string", "null"]}, "f": {"$oneOf": [1, 2]}, "g": {"$exact": {"$x": 1}}, "h": {"$unordered": [1]}},
+        "isError": false, "maxDuration": "1s", "times": {"min": 1, "max": 2},
+    });
+    json!({
+        "toolsUsed": [tool], "requireAny": [tool], "toolsNotUsed": [{"server": "s"}], "minToolCalls": 1, "maxToolCalls": 5,
+        "resourcesRead": [{"server": "s", "uri": "u", "uriPattern": "u"}], "resourcesNotRead": [{"server": "s"}],
+        "promptsUsed": [{"server": "s", "prompt": "p", "promptPattern": "p"}], "promptsNotUsed": [{"server": "s"}],
+        "callOrder": [{"type": "tool", "server": "s", "name": "t"}], "noDuplicateCalls": true,
+        "calls": {"mode": "inOrder", "list": [tool]},
+        "skillsLoaded": [{"skill": "a", "skillPattern": "b"}], "skillsNotLoaded": [{"skill": "a"}],
+    })
 }

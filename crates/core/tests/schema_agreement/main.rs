@@ -95,6 +95,10 @@ fn the_complete_files_leave_no_key_out() {
             if name.starts_with("Legacy") || name == "JudgeEnvFile" {
                 continue;
             }
+            // The steps of a run have no answer to judge.
+            if matches!(kind, FileKind::Eval) && name == "JudgeStepFile" {
+                continue;
+            }
             for key in definition["properties"]
                 .as_object()
                 .into_iter()
@@ -135,7 +139,7 @@ fn decides(pointer: &str) -> bool {
             key,
             "llmJudge" | "gates" | "knownFailures" | "surface" | "lint"
         ),
-        ["spec" | "steps", key, ..] => key == "verify",
+        ["spec" | "steps", key, ..] => matches!(key, "verify" | "replies" | "turns"),
         _ => false,
     }
 }
@@ -150,6 +154,9 @@ fn is_free(pointer: &str) -> bool {
         "json",
         "labels",
         "annotations",
+        "content",
+        "replies",
+        "when",
     ];
     let inside = |name: &str| pointer.contains(&format!("/{name}/"));
     let is = |name: &str| pointer.ends_with(&format!("/{name}"));

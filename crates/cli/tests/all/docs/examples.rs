@@ -74,6 +74,12 @@ fn documents() -> Vec<(String, Vec<Example>)> {
     documents
 }
 
+/// The documents without the page on CI, which has a test of its own: its commands write some of its files.
+fn pages() -> impl Iterator<Item = (String, Vec<Example>)> {
+    let all = documents().into_iter();
+    all.filter(|(name, _)| name != "ci.md")
+}
+
 /// Writes the files of a document into a folder.
 pub(super) fn write(document: &str, folder: &Path) {
     let text = fs::read_to_string(docs().join(document)).expect("it is there");
@@ -112,7 +118,7 @@ fn examples(document: &str, text: &str) -> Vec<Example> {
 #[test]
 fn every_complete_file_of_the_documents_validates() {
     let mut count = 0;
-    for (document, examples) in documents() {
+    for (document, examples) in pages() {
         let folder = tempfile::tempdir().unwrap();
         let files: Vec<&Example> = examples
             .iter()
@@ -189,8 +195,7 @@ fn run(folder: &Path, text: &str, place: &str) {
 #[test]
 fn every_shell_command_of_the_documents_runs() {
     let mut count = 0;
-    // The page on CI has a test of its own.
-    for (_, examples) in documents().into_iter().filter(|(name, _)| name != "ci.md") {
+    for (_, examples) in pages() {
         let shell = examples.iter().filter(|example| example.language == "sh");
         for example in shell {
             let comment = example.comment.as_deref().unwrap_or_default();
@@ -210,7 +215,7 @@ fn every_shell_command_of_the_documents_runs() {
             count += 1;
         }
     }
-    assert!(count >= 6, "{count}");
+    assert!(count >= 5, "{count}");
 }
 
 #[test]
