@@ -40,7 +40,10 @@ impl Decode for FilledText {
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
-        LooseText::schema(definitions)
+        let mut schema = LooseText::schema(definitions);
+        // Of the types that a text may have, only a string can be empty.
+        schema["pattern"] = r"\S".into();
+        schema
     }
 }
 
