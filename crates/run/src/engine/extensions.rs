@@ -1,6 +1,6 @@
 //! Fetches extension packages: programs in releases of other repositories.
 //!
-//! Main functions: [`provide`], before a run, and [`fetch`], for `proctor extensions`. A program that `proctor.lock`
+//! Main functions: `provide`, before a run, and [`fetch`], for `proctor extensions`. A program that `proctor.lock`
 //! does not pin needs consent; one that it pins must have the pinned digest. Proctor does not verify signatures, and
 //! says so.
 

@@ -1,6 +1,6 @@
 //! Fetches sources: the other git repositories that a suite takes tasks from.
 //!
-//! Main functions: [`provide`], before a run, and [`fetch`], for `proctor sources`. A checkout is complete in a
+//! Main functions: `provide`, before a run, and [`fetch`], for `proctor sources`. A checkout is complete in a
 //! temporary folder before one rename puts it into the cache, so an interrupted fetch leaves nothing there. Fetching
 //! runs no code of a source; a run does, so a new commit needs consent.
 
