@@ -41,6 +41,13 @@ pub struct LlmJudge {
     pub extra: Map<String, Value>,
 }
 
+impl LlmJudge {
+    /// Whether the rubric is still a TODO note for its author. A judge could agree with anything by it.
+    pub fn is_unfinished(&self) -> bool {
+        self.rubric.trim_start().starts_with("TODO")
+    }
+}
+
 impl Expected {
     /// Expects a tool call with at least these arguments. Arguments that are not an object are dropped.
     pub fn call(tool_name: impl Into<String>, arguments: Value) -> Self {

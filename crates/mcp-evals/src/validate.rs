@@ -43,7 +43,7 @@ pub enum FindingRule {
     CannotFail,
     /// There are no messages to start from.
     NoMessages,
-    /// A message still contains a TODO note.
+    /// A message or a rubric still contains a TODO note.
     Unfinished,
     /// `maxTurns` is not a whole number of at least 1.
     MaxTurns,

@@ -277,6 +277,19 @@ fn e36_a_todo_note_is_not_a_prompt() {
 }
 
 #[test]
+fn e36_a_todo_note_is_not_a_rubric() {
+    let rubric = json!({"type": "llm-as-judge", "rubric": " TODO: what must hold"});
+    check(
+        invocation(rubric),
+        &[(
+            Severity::Warning,
+            FindingRule::Unfinished,
+            "/expected/rubric",
+        )],
+    );
+}
+
+#[test]
 fn messages_and_ids_must_not_be_empty() {
     let mut eval = scenario(Value::Null);
     eval["input"]["messages"] = json!([]);

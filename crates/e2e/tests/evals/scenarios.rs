@@ -78,6 +78,18 @@ async fn e23_a_scenario_is_judged_on_all_of_it_and_the_limit_is_a_note() {
 }
 
 #[tokio::test]
+async fn e36_a_rubric_that_is_not_written_yet_passes_nothing() {
+    let todo = rubric("TODO: there is [Done it twice.]");
+    let evals = json!([eval("x", &asks("scenario", "twice"), &todo)]);
+    let mut stage = Stage::plain(&evals, &[]);
+    stage.model = WALKER;
+    stage.judge = JUDGE;
+    let ran = stage.run().await;
+    ran.assert("x", "errored", Some(Blame::Suite));
+    assert!(ran.asked("x", Purpose::Agent).is_empty());
+}
+
+#[tokio::test]
 async fn e23_a_server_that_dies_in_a_scenario_fails_it() {
     let evals = json!([eval("x", &asks("scenario", "twice"), &rubric("it fails"))]);
     let mut stage = Stage::plain(&evals, &["--mode", "exit-in-call"]);

@@ -61,6 +61,10 @@ fn check_eval(eval: &Eval, about: &mut EvalFindings<'_>) {
             let text = "is empty, so the judge has no criterion";
             about.error("/expected/rubric", FindingRule::CannotFail, text);
         }
+        Expected::LlmJudge(expected) if expected.is_unfinished() => {
+            let text = "still says TODO: write what the judge looks for";
+            about.warn("/expected/rubric", FindingRule::Unfinished, text);
+        }
         Expected::LlmJudge(_) | Expected::Other(_) => {}
     }
 }

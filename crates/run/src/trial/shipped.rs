@@ -52,6 +52,11 @@ impl Trial {
         shipped: &ShippedEval,
         toolbox: &mut Option<Toolbox>,
     ) -> TrialEnded {
+        if let Expected::LlmJudge(expected) = &shipped.eval.expected
+            && expected.is_unfinished()
+        {
+            return errored(Blame::Suite, "the rubric still says TODO");
+        }
         self.phase(Phase::Serve);
         match self.serve_one(shipped).await {
             Ok(opened) => *toolbox = Some(opened),
