@@ -77,8 +77,8 @@ pub fn tells_of_changes(identity: &ServerIdentity) -> bool {
 }
 
 /// Looks at a server at once, and again each time that it announces a changed list, until `look` returns a value. In the
-/// stateless era a server announces only what it is asked for, so it is asked for changed evals, and looked at again
-/// when that begins.
+/// stateless era a server announces only what it is asked for, so it is asked for changed evals. It is looked at again
+/// when announcements can first arrive, since earlier ones are lost.
 pub async fn on_changes<T>(client: &Client, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let mut signals = client.change_signals();
     let looking = async {

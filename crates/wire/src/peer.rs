@@ -166,6 +166,11 @@ impl Peer {
         self.signals.subscribe()
     }
 
+    /// Signals that lists may have changed: a server said so, or could not have said so until now.
+    pub(crate) fn signal_change(&self) {
+        self.signals.send_replace(());
+    }
+
     /// Records a message that exceeds the size limit, and fails the request that it answers. On
     /// HTTP that is the request of the exchange. On a shared stream it is the only pending request,
     /// unless the message starts like a request or notification.
@@ -202,7 +207,7 @@ impl Peer {
             self.changes.fetch_add(1, Ordering::Relaxed);
         }
         if method.ends_with("/list_changed") || method == SUBSCRIBED {
-            self.signals.send_replace(());
+            self.signal_change();
         }
         if method == PROGRESS
             && let Some(token) = params.and_then(progress_token)

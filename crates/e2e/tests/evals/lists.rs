@@ -196,13 +196,26 @@ async fn e7_a_change_is_seen_by_listing_again_told_or_not() {
 
 #[tokio::test]
 async fn e7_a_change_is_noticed_when_it_is_announced_in_both_eras() {
+    notices_a_change(&[]).await;
+}
+
+#[tokio::test]
+async fn e7_a_change_that_was_announced_before_the_stream_opened_is_noticed() {
+    notices_a_change(&["--mode", "late-get"]).await;
+}
+
+async fn notices_a_change(more: &[&str]) {
     for (wire, era) in WIRES {
         let words = [
-            "--mode",
-            "evals-change-after=1",
-            "--mode",
-            "evals-list-changed",
-        ];
+            &[
+                "--mode",
+                "evals-change-after=1",
+                "--mode",
+                "evals-list-changed",
+            ],
+            more,
+        ]
+        .concat();
         let stage = Stage::new(&five(), wire, era, &words);
         let client = stage.connect().await;
         let mut seen = Vec::new();

@@ -79,6 +79,7 @@ modes! {
     StraySession "stray-session" "" "HTTP, handshake era: send a session id with every refusal, and answer an `initialize` with a session id with 404";
     ClosesStream "closes-stream" "[=N]" "HTTP: close the event stream N times (1) before the response, which comes when it is resumed";
     RepeatsEvents "repeats-events" "" "HTTP: with `closes-stream`, send a notification, and again when the stream is resumed";
+    LateGet "late-get" "[=MS]" "HTTP, handshake era: open the GET stream after MS milliseconds (500)";
     ClosesGet "closes-get" "" "HTTP, handshake era: close the GET stream; when it is resumed, announce on it that the tools have changed";
 
     Pages "pages" "=N" "N pages for every list";
@@ -139,7 +140,7 @@ impl Form {
 }
 
 /// Modes that have an effect on HTTP only.
-pub const HTTP_ONLY: [Mode; 14] = [
+pub const HTTP_ONLY: [Mode; 15] = [
     Mode::EndlessHeaders,
     Mode::SilentSse,
     Mode::EndlessChunks,
@@ -153,6 +154,7 @@ pub const HTTP_ONLY: [Mode; 14] = [
     Mode::StraySession,
     Mode::ClosesStream,
     Mode::RepeatsEvents,
+    Mode::LateGet,
     Mode::ClosesGet,
 ];
 

@@ -5,6 +5,8 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -258,6 +260,9 @@ impl Endpoint {
                 Ok(Connection::Done)
             }
             Ok(session) => {
+                if let Some(late) = self.server.options.modes.number(Mode::LateGet, 500) {
+                    thread::sleep(Duration::from_millis(late));
+                }
                 session.add_outlet(Channel::Stream(response.clone()), None, || response.open())?;
                 wait_for_close(stream);
                 Ok(Connection::Done)

@@ -103,6 +103,10 @@ impl HttpLink {
     ) -> Result<(), RequestFailure> {
         let mut from = *from;
         loop {
+            if cursor.is_standing {
+                // What was announced before, was announced to nobody.
+                peer.signal_change();
+            }
             let ended = self.take_events(peer, response, &from, &mut cursor).await;
             if !self.is_owed(peer, &from, &cursor) {
                 return ended.map_err(|error| self.broken(&error, labels));
