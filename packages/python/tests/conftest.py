@@ -6,12 +6,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 SERVERS = Path(__file__).parent / "servers"
+HAS_FASTMCP = find_spec("fastmcp") is not None
 IS_V1 = version("mcp").startswith("1.")
 ERAS = ["handshake"] if IS_V1 else ["handshake", "stateless"]
 # Only a hang takes this long.

@@ -3,15 +3,19 @@
 from typing import Any
 
 import pytest
+from conftest import HAS_FASTMCP
 
 from mcp_evals import add_evals, execution
+
+SERVERS = ["high_level.py", "low_level.py", *(["fast.py"] if HAS_FASTMCP else [])]
+CHANGING = [name for name in SERVERS if name != "low_level.py"]
 
 
 def ids(answer: dict[str, Any]) -> list[str]:
     return [item["id"] for item in answer["result"]["evals"]]
 
 
-@pytest.mark.parametrize("name", ["high_level.py", "low_level.py"])
+@pytest.mark.parametrize("name", SERVERS)
 def test_the_capability_is_declared_in_all_places(connect: Any, name: str) -> None:
     capabilities = connect(name).open()
     assert capabilities["evals"] == {}
@@ -23,8 +27,9 @@ def test_other_capabilities_stay(connect: Any) -> None:
     assert "tools" in connect("high_level.py").open()
 
 
-def test_a_low_level_server_lists_its_evals(connect: Any) -> None:
-    client = connect("low_level.py")
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_lists_its_evals(connect: Any, name: str) -> None:
+    client = connect(name)
     client.open()
     assert ids(client.request("evals/list")) == ["echoes"]
 
@@ -71,8 +76,9 @@ def test_tools_still_work(connect: Any) -> None:
     assert answer["result"]["content"] == [{"type": "text", "text": "hello"}]
 
 
-def test_clients_are_told_of_changed_evals(connect: Any) -> None:
-    client = connect("high_level.py", "--changing")
+@pytest.mark.parametrize("name", CHANGING)
+def test_clients_are_told_of_changed_evals(connect: Any, name: str) -> None:
+    client = connect(name, "--changing")
     capabilities = client.open()
     assert capabilities["evals"] == {"listChanged": True}
     if client.era == "stateless":
