@@ -311,6 +311,7 @@ class ActionTest(unittest.TestCase):
         (comment,) = self.api.comments
         self.assertTrue(comment["body"].startswith("<!-- proctor:library -->"), comment)
         self.assertNotIn("no run to compare with", comment["body"])
+        self.assertIn("gate missed", comment["body"])
         self.suite()
         self.assertEqual(self.on_pull_request().exit, 0)
         self.assertEqual(len(self.api.comments), 1)
