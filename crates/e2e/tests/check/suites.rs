@@ -261,7 +261,7 @@ fn an_interrupt_ends_all_suites() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + Duration::from_mins(3);
     let calls = || {
         let trials = std::fs::read_dir(record.join("a/trials"))
             .into_iter()
