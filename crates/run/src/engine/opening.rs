@@ -97,6 +97,7 @@ pub(super) fn context(
         warnings: std::sync::Mutex::default(),
         cassette,
         checkouts: Vec::new(),
+        ended_files: None,
         suite,
         environment: env,
     })
