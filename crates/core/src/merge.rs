@@ -7,8 +7,6 @@
 //! time) in which it has a verdict, whatever the verdict; the choice never depends on whether a trial passed.
 
 mod shards;
-#[cfg(test)]
-mod tests;
 mod trials;
 
 use crate::event::{EventKind, RunEnded, RunStarted};
