@@ -105,6 +105,8 @@ pub struct Suite {
     pub setup: Vec<Step>,
     /// The steps after the last trial, once per run. They always run.
     pub cleanup: Vec<Step>,
+    /// The timeout of these steps together.
+    pub cleanup_timeout: Option<Duration>,
     /// Whether servers are started and listed before the first trial, instead of in each trial.
     pub preflight: bool,
     /// The workspace of cases that have none of their own.

@@ -55,3 +55,6 @@ mod trial_folders;
 mod turns;
 mod vacuity;
 mod watch;
+
+/// An agent that is a command: its arguments are MCP configs, and the prompt.
+const COMMAND_AGENT: &str = include_str!("agent.py");
