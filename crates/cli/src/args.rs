@@ -9,6 +9,7 @@ mod extensions;
 mod gates;
 mod judge;
 mod login;
+mod merge;
 mod model;
 mod record;
 mod result;
@@ -31,7 +32,7 @@ use proctor_wire::client::Timeouts;
 
 pub(crate) use self::agents::AgentsArgs;
 pub(crate) use self::call::{JsonArguments, TextSource, ToolArgument, json_object};
-pub(crate) use self::check::{CheckArgs, KeepArg, RunArgs};
+pub(crate) use self::check::{CheckArgs, KeepArg, RunArgs, ShardArg};
 pub(crate) use self::compare::{DiffArgs, DiffFormat, VerifyArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
@@ -41,6 +42,7 @@ pub(crate) use self::extensions::{ExtensionsCommand, ExtensionsFetchArgs, Extens
 pub(crate) use self::gates::GateArgs;
 pub(crate) use self::judge::{CalibrateArgs, JudgeCommand};
 pub(crate) use self::login::{LoginArgs, LogoutArgs};
+pub(crate) use self::merge::MergeArgs;
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::result::{

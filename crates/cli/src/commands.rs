@@ -23,6 +23,11 @@ pub(crate) mod show;
 mod shown;
 pub(crate) mod sources;
 mod stops;
+#[cfg(feature = "store")]
+mod store;
+#[cfg(not(feature = "store"))]
+#[path = "commands/no_store.rs"]
+mod store;
 mod survey;
 mod target;
 pub(crate) mod tools;

@@ -17,6 +17,7 @@ mod gates;
 mod known_failure;
 mod planned;
 mod selection;
+mod shard;
 mod surface;
 mod unknown;
 mod work;
@@ -38,6 +39,7 @@ pub use self::planned::{
     StepPart, Surface,
 };
 pub use self::selection::{SelectedCall, ToolName, ToolsSelected};
+pub use self::shard::PlannedShard;
 pub use self::surface::{ChangeClass, SurfaceChange, SurfaceCompared};
 pub use self::unknown::UnknownEvent;
 pub use self::work::{
@@ -237,6 +239,9 @@ pub struct RunEnded {
     /// Why the cleanup of the run failed, if it did. Then the gate can't be met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_cleanup: Option<String>,
+    /// What a merged run lacks, such as a shard. Then the gate can't be met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// The case, agent and number of a trial, which identify it.

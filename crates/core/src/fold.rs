@@ -24,14 +24,14 @@ mod turns;
 mod unknown_tools;
 mod work;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::event::{
     Actor, Body, ConnectionId, ConnectionOpened, Direction, Event, EventKind, Finding, FindingKind,
     Frame, TrialEnded, TrialStarted, WireKind,
 };
 use crate::record::{Blobs, RecordError, RunReader, TornLine, TrialFile};
-use crate::transcript::{Call, Transcript, UnreadMessage, UserMessage};
+use crate::transcript::{Call, CallOutcome, Transcript, UnreadMessage, UserMessage};
 
 use self::calls::CallFold;
 use self::conduct::{ConductFold, MadeCalls};
@@ -165,7 +165,7 @@ pub struct Fold {
 
 /// What was taken from a fold in progress.
 struct SettledItems {
-    /// The calls before the first one without a response.
+    /// The calls before the first one that may still get a response.
     calls: Vec<Call>,
     turns: Vec<ModelTurn>,
     server_requests: Vec<ServerRequest>,
@@ -258,10 +258,11 @@ impl Fold {
         Ok(())
     }
 
-    /// Removes the calls and turns that no later event changes, in order. The folded trial does not have them.
-    fn take_settled(&mut self) -> SettledItems {
+    /// Takes the calls and turns that no later event changes, in order. The folded trial does not have them. `lost` has the
+    /// outcome of each call that no response will end.
+    fn take_settled(&mut self, lost: &BTreeMap<u64, CallOutcome>) -> SettledItems {
         SettledItems {
-            calls: self.calls.take_settled(),
+            calls: self.calls.take_settled(lost),
             turns: self.turns.as_mut().map(TurnFold::take).unwrap_or_default(),
             server_requests: self.server_requests.take(),
             open: self.calls.first().map(|call| call.seq),

@@ -17,7 +17,9 @@ mod tests;
 pub use self::checks::check_rates;
 pub use self::conditions::{Condition, conditions};
 use crate::event::PlannedGates;
+use crate::hint::counted;
 pub use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
+use crate::shard::Shard;
 use crate::summary::{AgentTrials, CaseSummary, Summary};
 
 /// Writes the reason for a verdict, if it is needed.
@@ -60,6 +62,17 @@ impl Gate {
         if !reasons.is_empty() {
             return Self::Open { reasons };
         }
+        let shard = summary.plan.shard.as_deref();
+        if let Some(shard) = shard.and_then(Shard::of_plan) {
+            let text = format!(
+                "shard {} of {}: the gate belongs to the whole run, and `proctor result merge` evaluates it",
+                shard.index(),
+                shard.count()
+            );
+            return Self::Open {
+                reasons: vec![text],
+            };
+        }
         let several = summary.plan.agents.len() > 1;
         let every = !gates.replaces_default() && more.iter().all(|c| c.option.is_none());
         // Known failures have conditions of their own.
@@ -85,7 +98,33 @@ impl Gate {
             });
             (verdict, reason)
         });
-        Self::over(ruled.chain(conditions))
+        let gate = Self::over(ruled.chain(conditions));
+        match shard {
+            Some(_) => gate.unless_missing(summary),
+            None => gate,
+        }
+    }
+
+    /// A merged run that lacks anything can't meet its gate: nobody knows what the rest would show.
+    fn unless_missing(self, summary: &Summary) -> Self {
+        let mut missing = match &summary.ended {
+            Some(ended) => ended.missing.clone(),
+            None => vec!["the merge did not finish".to_owned()],
+        };
+        let not_run = summary.counts().not_run;
+        if missing.is_empty() && not_run > 0 {
+            missing.push(format!("{} missing", counted(not_run as usize, "trial")));
+        }
+        match self {
+            gate if missing.is_empty() => gate,
+            Self::Met => Self::Open { reasons: missing },
+            Self::Open { reasons } => {
+                missing.extend(reasons);
+                Self::Open { reasons: missing }
+            }
+            // The missing trials could not change it.
+            Self::Missed { reasons } => Self::Missed { reasons },
+        }
     }
 
     /// The gate over the verdicts of cases, each with its reason.

@@ -10,13 +10,14 @@ mod stored;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::{EventKind, TrialEnded, TrialStarted};
 use crate::fold::{Fold, FoldOptions};
 use crate::record::{
-    EndedTrial, INDEX, PART, RecordError, RunReader, TrialBegan, TrialFile, TrialWriter,
+    EndedTrial, INDEX, PART, RecordError, RunReader, TrialBegan, TrialFile, TrialWriter, private,
 };
 
 pub use self::attempt::{Attempt, CallTotals, CheckVerdict, FindingCounts, FoundKind};
@@ -277,4 +278,42 @@ fn line(entry: &IndexEntry) -> Vec<u8> {
     };
     // An entry holds only texts and numbers, which always serialize.
     serde_json::to_vec(&line).unwrap_or_default()
+}
+
+/// The index of a run that is put together from other runs.
+#[derive(Debug)]
+pub(crate) struct MergedIndex {
+    run: String,
+    path: std::path::PathBuf,
+    file: std::io::BufWriter<std::fs::File>,
+}
+
+impl MergedIndex {
+    pub(crate) fn create(run: &RunReader) -> Result<Self, RecordError> {
+        let path = run.folder().join(INDEX);
+        let file = private().append(true).create(true).open(&path);
+        Ok(Self {
+            run: run.started().started.clone(),
+            file: std::io::BufWriter::new(file.map_err(RecordError::io("open", &path))?),
+            path,
+        })
+    }
+
+    /// Adds the entry of a file, as one of this run.
+    pub(crate) fn append(&mut self, entry: IndexEntry) -> Result<(), RecordError> {
+        let mut line = line(&IndexEntry {
+            run: self.run.clone(),
+            ..entry
+        });
+        line.push(b'\n');
+        self.file
+            .write_all(&line)
+            .map_err(RecordError::io("write", &self.path))
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
+        self.file
+            .flush()
+            .map_err(RecordError::io("write", &self.path))
+    }
 }

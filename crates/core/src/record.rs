@@ -22,6 +22,7 @@ mod log;
 mod name;
 mod queue;
 mod reader;
+mod references;
 mod state;
 mod sync;
 #[cfg(test)]
@@ -34,9 +35,10 @@ pub use self::error::RecordError;
 pub(crate) use self::events::open_file;
 pub use self::events::{EventReader, FileDigest, Position, TornLine};
 pub use self::index::TrialBegan;
-pub(crate) use self::log::private;
+pub(crate) use self::log::{private, sync_folder};
 pub use self::name::trial_stem;
 pub use self::reader::{RunReader, TrialFile};
+pub use self::references::{blobs_of, last_event};
 pub(crate) use self::state::{lock, make_folder};
 pub use self::unused::is_unused;
 pub use self::writer::{

@@ -148,9 +148,13 @@ pub fn named(runs: &Path, name: &str) -> Result<Option<PathBuf>, RunNameError> {
     Ok(None)
 }
 
+/// Whether a folder is the record of a run.
+pub fn is_run(folder: &Path) -> bool {
+    folder.join(crate::record::RUN).is_file()
+}
+
 /// Whether a folder holds runs, and is not a run itself.
 pub fn is_store(folder: &Path) -> bool {
-    let is_run = |folder: &Path| folder.join(crate::record::RUN).is_file();
     if is_run(folder) {
         return false;
     }

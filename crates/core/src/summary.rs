@@ -18,14 +18,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::SkippedEval;
 use crate::event::{
-    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedGates, PlannedKnownFailure,
-    PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunKind, RunPlanned, RunStarted,
-    ServerSeen, StepEnded, WireKind,
+    Blame, Event, EventKind, NotRunOutcome, Outcome, PlannedAgent, PlannedCase, PlannedGates,
+    PlannedKnownFailure, PlannedProfile, PlannedShard, PlannedWarning, RunConfig, RunEnded,
+    RunKind, RunPlanned, RunStarted, ServerSeen, StepEnded, WireKind,
 };
 use crate::fold::ModelActivity;
 use crate::index::{self, Attempt, IndexEntry, IndexScrutiny};
 use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
 use crate::record::{RecordError, RunReader};
+use crate::shard::Shard;
 
 pub use self::agents::AgentSummary;
 pub(crate) use self::agents::median;
@@ -84,6 +85,8 @@ pub struct PlanSummary {
     pub stop_when_decided: bool,
     /// The profile that set flags.
     pub profile: Option<Box<PlannedProfile>>,
+    /// The shard, if several machines executed the run.
+    pub shard: Option<Box<PlannedShard>>,
     /// The configuration of the run, if its record has it.
     pub config: Option<RunConfig>,
     pub warnings: Vec<PlannedWarning>,
@@ -273,6 +276,12 @@ impl Summary {
         results.filter(unclear).count()
     }
 
+    /// Whether a shipped eval is invalid, which fails a run whatever its results.
+    pub fn has_invalid_evals(&self) -> bool {
+        let mut evals = self.plan.not_run.iter();
+        evals.any(|eval| eval.outcome == NotRunOutcome::Invalid)
+    }
+
     /// Notes the outcome of a trial that just ended. Everything else about it stays unknown.
     pub fn note(&mut self, case: &str, agent: &str, repeat: u32, outcome: Outcome) {
         let cell = self.cases.iter_mut().find(|known| known.case.id == case);
@@ -412,6 +421,13 @@ fn unrolled(plan: RunPlanned, started: &str) -> (Vec<CaseSummary>, PlanSummary) 
         let found = known.iter().find(is_meant);
         found.map(|known| known.reason.clone())
     };
+    let shard = plan.asked.shard.as_deref().and_then(Shard::of_plan);
+    // The trials of other shards are left out, and have no verdict here.
+    let own = |case: &PlannedCase, agent: &PlannedAgent| {
+        let (id, agent) = (case.id.clone(), agent.name.clone());
+        (1..=case.runs)
+            .filter(move |repeat| shard.is_none_or(|shard| shard.holds(&id, &agent, *repeat)))
+    };
     let cases = plan
         .cases
         .into_iter()
@@ -420,8 +436,11 @@ fn unrolled(plan: RunPlanned, started: &str) -> (Vec<CaseSummary>, PlanSummary) 
                 .iter()
                 .map(|agent| AgentTrials {
                     agent: agent.name.clone(),
-                    trials: (1..=case.runs).map(TrialSummary::not_run).collect(),
-                    left_out: TrialCounts::default(),
+                    trials: own(&case, agent).map(TrialSummary::not_run).collect(),
+                    left_out: TrialCounts {
+                        open: own(&case, agent).fold(case.runs, |left, _| left - 1),
+                        ..TrialCounts::default()
+                    },
                     known_failure: known_failure(&case, agent),
                 })
                 .collect(),
@@ -438,6 +457,7 @@ fn unrolled(plan: RunPlanned, started: &str) -> (Vec<CaseSummary>, PlanSummary) 
         known_failures: plan.asked.known_failures,
         stop_when_decided: plan.asked.stop_when_decided,
         profile: plan.asked.profile,
+        shard: plan.asked.shard,
         config: plan.config.map(|config| *config),
         warnings: plan.warnings,
         kind: plan.kind,

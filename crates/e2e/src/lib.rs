@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 pub mod client;
 pub mod model;
+pub mod port;
 pub mod regraded;
 pub mod session;
 pub mod suite;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// How long a fixture that never answers keeps a connection open.
-const FOR_EVER: Duration = Duration::from_secs(30);
+const FOR_EVER: Duration = Duration::from_mins(10);
 
 /// The reaction of the fixture to a request.
 #[derive(Debug, Clone)]

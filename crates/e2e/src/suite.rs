@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use proctor_core::event::Body;
 use serde_json::{Value, json};
 
-use crate::session::Session;
+use crate::session::{Session, SessionOutcome};
 
 /// The rules of a model that calls `echo` if the prompt contains `good`.
 pub const ECHO_IF_GOOD: &str = r"
@@ -111,6 +112,36 @@ impl SuiteFixture {
         all.extend(words);
         Session::new(&all)
     }
+}
+
+/// A command for scripts that waits until all that they wrote to stdout has been read.
+pub const UNTIL_READ: &str = r#"python3 -c '
+import fcntl, struct, termios, time
+while struct.unpack("i", fcntl.ioctl(1, termios.FIONREAD, b"    "))[0]:
+    time.sleep(0.01)
+'"#;
+
+/// Runs a suite with a short time limit, and with a longer one if a busy machine needs it to reach what the test is
+/// about. Returns the limit and the outcome.
+pub fn with_enough_time(
+    run: impl Fn(&str) -> SessionOutcome,
+    is_reached: impl Fn(&SessionOutcome) -> bool,
+) -> (&'static str, SessionOutcome) {
+    for limit in ["300ms", "3s"] {
+        let seen = run(limit);
+        if is_reached(&seen) {
+            return (limit, seen);
+        }
+    }
+    ("30s", run("30s"))
+}
+
+/// Whether an agent or a step has called a tool.
+pub fn has_called(seen: &SessionOutcome) -> bool {
+    seen.frames().any(|frame| match &frame.body {
+        Body::Text(text) => text.contains("tools/call"),
+        _ => false,
+    })
 }
 
 fn merge(into: &mut Value, more: &Value) {

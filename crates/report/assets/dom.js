@@ -81,5 +81,5 @@ function table(caption, columns, rows, { look = "", numbers = [] } = {}) {
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((name, i) => h("th", { scope: "col", role: "columnheader", class: numeric(i) }, name)))),
       h("tbody", { role: "rowgroup" }, rows.map((row) => h("tr", { role: "row" }, row.map((cell, i) =>
         i === 0 ? h("th", { scope: "row", role: "rowheader" }, cell) :
-          h("td", { role: "cell", class: numeric(i), "data-column": columns[i] }, h("div", {}, cell))))))));
+          h("td", { role: "cell", class: [numeric(i), cell === "–" && "none"].filter(Boolean).join(" ") || null, "data-column": columns[i] }, h("div", {}, cell))))))));
 }

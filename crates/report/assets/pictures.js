@@ -43,8 +43,9 @@ function whisker(rate, width = 120) {
  */
 function heat(run, agent) {
   const { cases, worstFirst, agents } = run.data;
-  const width = Math.max(120, Math.min(940, innerWidth - 60));
-  const pitch = Math.max(0.5, Math.min(28, width / Math.max(1, cases.length)));
+  // Beside the agents' names, or below them on a phone.
+  const width = Math.max(120, isPhone() ? innerWidth - 24 : Math.min(980, innerWidth - 220));
+  const pitch = Math.max(0.5, Math.min(40, width / Math.max(1, cases.length)));
   const w = pitch > 4 ? pitch - 2 : pitch > 1.5 ? pitch - 0.5 : pitch;
   let bad = "";
   let open = "";
@@ -95,6 +96,7 @@ function spread(what, rows) {
       const y = i * 26 + 13;
       const [p5, p25, p50, p75, p95] = row.q.values;
       return svg("g", {}, svg("text", { x: 0, y: y + 4 }, clip(printable(row.name), Math.floor(left / 8))),
+        svg("path", { class: "axis", d: `M${left} ${y}H${width - right}` }),
         svg("path", { class: "range", d: `M${x(p5)} ${y}H${x(p95)}` }),
         svg("path", { class: "middle", d: `M${x(p25)} ${y}H${x(p75)}` }),
         svg("path", { class: "median", d: `M${x(p50)} ${y - 8}v16` }),

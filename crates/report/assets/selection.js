@@ -8,7 +8,7 @@ function selections(run) {
   const all = run.data.selection || [];
   return all.map((one) => section(all.length > 1 ? `Selection by ${one.agent}` : "Selection",
     h("p", { class: "facts" }, [counted(one.trials, "trial"), one.rate && one.rate.text].filter(Boolean).join(" · ")),
-    table("Tools, those with the most mistakes first", ["tool", "right", "chosen wrongly", "missed", "precision", "recall"],
+    table(`Tools chosen by ${one.agent}, those with the most mistakes first`, ["tool", "right", "chosen wrongly", "missed", "precision", "recall"],
       one.tools.slice(0, 500).map((tool) => [h("code", {}, tool.name), count(tool.hits), count(tool.falseHits), count(tool.misses),
         tool.precision, tool.recall]), { numbers: [1, 2, 3, 4, 5] }),
     matrix(one),

@@ -42,10 +42,10 @@ function serversPage(run) {
       h("p", { class: "facts" }, [[server.name, server.version].filter(Boolean).join(" "), server.protocol && `MCP ${server.protocol}`, server.transport,
         server.tools !== null && counted(server.tools, "tool"), server.resources !== null && counted(server.resources, "resource"),
         server.prompts !== null && counted(server.prompts, "prompt"), server.schemaTokens !== null && `tools weigh about ${count(server.schemaTokens)} tokens`,
-        server.toolsDigest && `tools ${server.toolsDigest.slice(0, 12)}`].filter(Boolean).join(" · ")),
+        server.toolsDigest && `hash of the tools ${server.toolsDigest.slice(0, 12)}`].filter(Boolean).join(" · ")),
       server.findings.length > 0 && table(`Protocol problems of ${server.server}`, ["problem", "times", "such as"],
         server.findings.map((finding) => [h("code", {}, finding.kind), count(finding.count), sentence(finding.example)]), { numbers: [1] }),
-      server.instructions && h("details", {}, h("summary", {}, "instructions"), bodyBlock(`Instructions of ${server.server}`, server.instructions)),
+      server.instructions && h("details", { class: "instructions" }, h("summary", {}, "instructions"), bodyBlock(`Instructions of ${server.server}`, server.instructions)),
       server.offers === null ? h("p", { class: "hint" }, "The record does not list what this server offers.") : offersOf(server))));
 }
 
@@ -55,7 +55,7 @@ function offersOf(server) {
   return h("div", { class: "offers" }, offers.slice(0, 1000).map((offer) => {
     const body = h("div", { class: "body" });
     return h("details", { toggle: () => { if (!body.firstChild) put(body, [bodyBlock(`${offer.kind} ${offer.name}`, offer.json, true)]); } },
-      h("summary", {}, h("code", {}, offer.name), h("span", { class: "hint" }, ` ${offer.kind} `), clip(startOf(offer.description).split("\n")[0], 160)),
+      h("summary", {}, h("code", {}, offer.name), " ", h("span", { class: "hint" }, offer.kind), " ", h("span", { class: "about-it" }, clip(startOf(offer.description).split("\n")[0], 160))),
       offer.description && h("div", { class: "text" }, bodyText(offer.description)), body);
   }), offers.length > 1000 && h("p", { class: "note" }, `and ${count(offers.length - 1000)} more`));
 }

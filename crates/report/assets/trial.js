@@ -162,10 +162,16 @@ function callItem(item, place, took, details, link) {
       toggle: () => fillCall(body, item, details, link) },
     h("summary", {}, h("span", { class: "when" }, place), " ", h("strong", {}, name), " ", h("code", {}, clip(startOf(item.arguments), 100)), took, " ",
       item.isError && tag("failed", "error"), " ",
-      item.decides && item.decides.map((/** @type {string} */ check) => h("span", { class: "decides" }, `decides ${check} `)),
+      item.decides && item.decides.map((/** @type {string} */ check) => h("span", { class: `decides ${verdictOf(details, check)}` }, `decides ${check} `)),
       h("div", { class: "reason line" }, "→ ", clip(brief(item.response), 160))), body);
   element.addEventListener("proctor-open", () => fillCall(body, item, details, link));
   return element;
+}
+
+/** The worst verdict of the checks with this name. @param {TrialDetails} details @param {string} check */
+function verdictOf(details, check) {
+  const verdicts = details.checks.filter((one) => one.check === check).map((one) => one.verdict);
+  return ["fail", "unknown"].find((verdict) => verdicts.includes(verdict)) || "pass";
 }
 
 /** The response of a call in a line. @param {any} response */

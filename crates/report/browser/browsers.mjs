@@ -5,6 +5,9 @@ import puppeteer from "puppeteer-core";
 
 import { problemsOf, sink, watch } from "./guard.mjs";
 
+/** A page that takes longer hangs, however busy the machine is. */
+const LONGEST = 300_000;
+
 /** Browsers themselves ask these hosts, whatever page they show. */
 const isBrowsers = (/** @type {string} */ url) => /(mozilla|firefox|google|googleapis|gvt1)\.(com|net|org)(:\d+)?([/?]|$)/.test(url);
 
@@ -19,13 +22,14 @@ export const WINDOWS = [
 /** Chromium, driven by Playwright. */
 export async function startChromium() {
   const proxy = await sink();
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", timeout: LONGEST,
     args: ["--no-sandbox", "--disable-background-networking"], proxy: { server: `http://127.0.0.1:${proxy.port}`, bypass: "127.0.0.1" } });
   return { name: "chromium", close: async () => { await browser.close(); proxy.close(); }, browser,
     /** @param {{theme?: string, width?: number, height?: number, isOwn: (url: string) => boolean, options?: any}} window */
     page: async ({ theme = "light", width = 1280, height = 900, isOwn, options = {} }) => {
       const context = await browser.newContext({ colorScheme: /** @type {any} */ (theme), viewport: { width, height }, ...options });
       const page = await context.newPage();
+      page.setDefaultTimeout(LONGEST);
       const { problems, finish } = problemsOf(page, isOwn, proxy, isBrowsers);
       await page.addInitScript(watch);
       return { page, context, problems, finish: async () => { await finish().finally(() => context.close()); } };
@@ -39,7 +43,7 @@ export async function startFirefox() {
   const browsers = new Map();
   const browserFor = async (/** @type {string} */ theme) => {
     if (!browsers.has(theme)) {
-      browsers.set(theme, await puppeteer.launch({ browser: "firefox", executablePath: process.env.FIREFOX || "/usr/bin/firefox-esr", headless: true,
+      browsers.set(theme, await puppeteer.launch({ browser: "firefox", timeout: LONGEST, protocolTimeout: LONGEST, executablePath: process.env.FIREFOX || "/usr/bin/firefox-esr", headless: true,
         extraPrefsFirefox: { "layout.css.prefers-color-scheme.content-override": theme === "dark" ? 0 : 1,
           "network.proxy.type": 1, "network.proxy.http": "127.0.0.1", "network.proxy.http_port": proxy.port,
           "network.proxy.ssl": "127.0.0.1", "network.proxy.ssl_port": proxy.port, "network.proxy.no_proxies_on": "127.0.0.1" } }));
@@ -51,6 +55,7 @@ export async function startFirefox() {
     page: async ({ theme = "light", width = 1280, height = 900, isOwn }) => {
       const context = await (await browserFor(theme)).createBrowserContext();
       const page = await context.newPage();
+      page.setDefaultTimeout(LONGEST);
       await page.setViewport({ width, height });
       const { problems, finish } = problemsOf(page, isOwn, proxy, isBrowsers);
       await page.evaluateOnNewDocument(watch);
@@ -67,7 +72,7 @@ export async function until(page, holds, value) {
       if (!/context|navigation|destroyed|detached|closed/i.test(error.message)) throw error;
     });
     if (is) return is;
-    if (Date.now() - from > 60_000) throw new Error(`not after a minute: ${holds} ${value ?? ""}\n${await page.evaluate(() => document.body.innerText.slice(0, 2000))}`);
+    if (Date.now() - from > LONGEST) throw new Error(`not after minutes: ${holds} ${value ?? ""}\n${await page.evaluate(() => document.body.innerText.slice(0, 2000))}`);
     await new Promise((done) => setTimeout(done, 50));
   }
 }

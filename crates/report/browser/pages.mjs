@@ -48,7 +48,9 @@ async function follow(page, hash, selector, otherwise) {
     if (!link) continue;
     await page.evaluate((to) => { location.hash = to; }, link);
     await settle(page);
+    // A trial is drawn when its details are read. One that did not run has none.
     await page.waitForSelector("nav.crumbs");
+    await settle(page);
     return;
   }
   assert.fail(`no ${selector} on ${hash}`);
@@ -112,57 +114,59 @@ export async function harmless(page) {
 /** Uses a report by keyboard alone. @param {any} page */
 export async function keys(page) {
   await open(page, "two-agents", "#/");
-  const press = async (...all) => {
-    for (const key of all) await page.keyboard.press(key);
-    await settle(page);
-    await settle(page);
-  };
-  const at = () => page.evaluate(() => location.hash);
-  const focus = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
+  const press = async (...all) => { for (const key of all) await page.keyboard.press(key); };
+  // A trial is drawn when its details are read, which may take a moment.
+  const at = (/** @type {RegExp} */ hash) => until(page, (source) => new RegExp(source).test(location.hash), hash.source);
+  const focused = (/** @type {string} */ what) => until(page, (is) => (document.activeElement.id || document.activeElement.textContent) === is, what);
+  const blur = () => page.evaluate(() => document.activeElement.blur());
   await press("g", "t");
-  assert.equal(await at(), "#/trials");
+  await at(/^#\/trials$/);
+  await until(page, () => document.querySelector("h1").textContent === "Trials");
   await press("/");
-  assert.equal(await focus(), "search");
+  await focused("search");
   await page.keyboard.type("drain-node dur:>1s");
-  await new Promise((done) => setTimeout(done, 300));
-  await settle(page);
-  assert.match(await at(), /q=drain-node\+dur/);
-  const first = await page.evaluate(() => document.querySelector(".list .row a").textContent);
-  assert.match(first, /^drain-node/);
-  await page.evaluate(() => document.activeElement.blur());
+  await at(/q=drain-node\+dur/);
+  const [first, second] = await until(page, () => {
+    const names = [...document.querySelectorAll(".list .row a")].map((link) => link.textContent);
+    return names.every((name) => name.startsWith("drain-node")) && names.length > 1 && names;
+  });
+  await blur();
   await press("j");
-  assert.equal(await focus(), first);
+  await focused(first);
   await press("j");
-  assert.notEqual(await focus(), first);
+  await focused(second);
   await press("k");
-  assert.equal(await focus(), first);
+  await focused(first);
   await press("Enter");
-  assert.match(await at(), /^#\/trial\/tasks%2Fdrain-node/);
-  const here = await at();
+  await at(/^#\/trial\/tasks%2Fdrain-node/);
+  await page.waitForSelector(".trial-page");
+  const here = await page.evaluate(() => location.hash);
+  const place = () => page.evaluate(() => document.querySelector("nav.crumbs")?.textContent);
+  const crumbs = await place();
   await press("]");
-  assert.notEqual(await at(), here);
+  await until(page, (is) => location.hash !== is, here);
+  await until(page, (is) => document.querySelector("nav.crumbs")?.textContent !== is, crumbs);
   await press("[");
-  assert.equal(await at(), here);
+  await until(page, ([hash, text]) => location.hash === hash && document.querySelector("nav.crumbs")?.textContent === text, [here, crumbs]);
   await press("n");
-  const outcome = () => page.evaluate(() => document.querySelector("h1 .tag").textContent);
-  assert.match(await outcome(), /failed|errored|timed-out/);
+  await until(page, (is) => document.querySelector("nav.crumbs")?.textContent !== is && /failed|errored|timed-out/.test(document.querySelector("h1 .tag").textContent), crumbs);
   await press("e");
-  assert.match(await at(), /\/\d+$/);
-  assert.equal(await page.evaluate(() => document.querySelectorAll(".event.target").length), 1);
+  await at(/\/\d+$/);
+  await until(page, () => document.querySelectorAll(".event.target").length === 1);
   await press("o");
-  assert.equal(await focus(), "f-outcome");
-  await page.evaluate(() => document.activeElement.blur());
+  await focused("f-outcome");
+  await blur();
   const scheme = () => page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
   const before = await scheme();
   await press("d");
-  assert.notEqual(await scheme(), before);
+  await until(page, (is) => getComputedStyle(document.documentElement).colorScheme !== is, before);
   await press("?");
-  assert.equal(await page.evaluate(() => document.querySelectorAll("dialog[open]").length), 1);
+  await until(page, () => document.querySelectorAll("dialog[open]").length === 1);
   await press("Escape");
-  assert.equal(await page.evaluate(() => document.querySelectorAll("dialog").length), 0);
-  for (const [key, hash] of [["c", "#/cases"], ["v", "#/coverage"], ["s", "#/servers"], ["o", "#/"]]) {
+  await until(page, () => document.querySelectorAll("dialog").length === 0);
+  for (const [key, hash] of [["c", "cases"], ["v", "coverage"], ["s", "servers"], ["o", ""]]) {
     await press("g", key);
-    assert.equal(await at(), hash);
+    await at(new RegExp(`^#/${hash}$`));
   }
 }
 
@@ -170,6 +174,8 @@ export async function keys(page) {
 export async function deepLink(page) {
   const id = ["tasks/fix-crash-loop-1.yaml", "codex", "1", "18"].map(encodeURIComponent).join("/");
   await open(page, "two-agents", `#/trial/${id}`);
+  await page.waitForSelector(".event.target");
+  await settle(page);
   const event = await page.evaluate(() => {
     const target = document.querySelector(".event.target");
     const box = target.getBoundingClientRect();
@@ -232,6 +238,7 @@ export async function theme(page) {
 /** The two trials of a case side by side. @param {any} page */
 export async function sideBySide(page) {
   await open(page, "two-agents", `#/case/${encodeURIComponent("tasks/fix-crash-loop-1.yaml")}`);
+  await page.waitForSelector("tr.first");
   const first = await page.evaluate(() => document.querySelector("tr.first").textContent);
   assert.match(first, /list_pods \{"namespace":"dev"\}/);
   assert.match(first, /first difference/);

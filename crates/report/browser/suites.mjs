@@ -83,3 +83,25 @@ export function faults(folder, { crash = true, outage = true } = {}) {
     "models/hasty.yaml": model(rules([rule("Borrow Solaris", 1, call("borrow_book", { id: "{result.books[0].id}", member: "garce" })), ...(outage ? [unavailable] : [])])),
   });
 }
+
+/** Selection rows for the library. The hasty model confuses tools, invents one, and makes a call where none is due. @param {string} folder */
+export function selectionRows(folder) {
+  library(folder);
+  const row = (id, prompt, expect) => ({ id, prompt, expect });
+  const first = (prompt, reply) => ({ when: { prompt }, reply });
+  const search = call("search_books", { title: "Solaris" });
+  const borrow = call("borrow_book", { id: 3, member: "grace" });
+  const giveBack = call("return_book", { id: 3 });
+  write(folder, {
+    "eval.yaml": { kind: "Eval", metadata: { name: "routing" }, config: {
+      agents: ["careful", "hasty"].map((name) => ({ type: "file", path: `agents/${name}.yaml` })), mcpConfigFile: "mcp-config.yaml",
+      taskSets: [{ selection: "routing.yaml", server: "library" }] } },
+    "routing.yaml": { kind: "Selection", metadata: { name: "routing" }, spec: { rows: [
+      row("find", "Do you have Solaris?", "search_books"), row("lend", "I want to take Solaris home", "borrow_book"),
+      row("back", "Here is Solaris again", "return_book"), row("late", "I forgot to bring Solaris back", "return_book"),
+      row("joke", "Tell me a joke", "none")] } },
+    "models/careful.yaml": model([first("Do you have", search), first("take Solaris home", borrow), first("Solaris again|bring Solaris", giveBack), { reply: { text: "Ha." } }]),
+    "models/hasty.yaml": model([first("Do you have", search), first("take Solaris home", search), first("Solaris again", borrow),
+      first("bring Solaris", call("renew_book", { id: 3 })), { reply: search }]),
+  });
+}

@@ -4,6 +4,7 @@
 
 pub mod json;
 pub mod markdown;
+pub mod suites;
 pub mod text;
 
 use proctor_core::compare::sentence;

@@ -81,6 +81,12 @@ pub struct ReportPart<'a> {
     pub by_outcome: bool,
 }
 
+/// Whether a run is put together from shards, which can be resumed instead.
+fn is_merged(summary: &Summary) -> bool {
+    let shard = summary.plan.shard.as_ref();
+    shard.is_some_and(|shard| shard.index.is_none())
+}
+
 /// An error while a report was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
@@ -107,7 +113,7 @@ impl<'a> Report<'a> {
                 .as_ref()
                 .and_then(|ended| ended.reason.as_deref()),
             // Without a suite file, there is nothing to load the evals from.
-            resumable: summary.plan.kind == RunKind::Suite,
+            resumable: summary.plan.kind == RunKind::Suite && !is_merged(summary),
             brief: false,
             listed: &summary.plan.not_run,
             part: None,

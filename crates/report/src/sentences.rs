@@ -195,11 +195,20 @@ pub(crate) fn gate(report: &Report<'_>) -> String {
     if report.part.is_some() {
         return gate_of_part(report.gate);
     }
+    if let Some(shard) = shard(report.summary) {
+        return format!("not evaluated: {shard}, and the gate belongs to the merged run");
+    }
     match report.gate {
         Gate::Met => "met".to_owned(),
         Gate::Missed { .. } => "missed".to_owned(),
         Gate::Open { .. } => inconclusive(report.summary),
     }
+}
+
+/// Which shard of a run this is; `None` if it is a whole run.
+pub(crate) fn shard(summary: &Summary) -> Option<String> {
+    let shard = summary.plan.shard.as_ref()?;
+    Some(format!("shard {} of {}", shard.index?, shard.count))
 }
 
 /// Says that the gate is that of the whole run.

@@ -93,6 +93,8 @@ pub struct RunContext {
     pub cassette: Option<(Arc<Cassette>, bool)>,
     /// Locks on the checkouts of sources, which no other process replaces meanwhile.
     pub checkouts: Vec<File>,
+    /// Gets the name of each trial's file when the trial has ended.
+    pub ended_files: Option<tokio::sync::mpsc::UnboundedSender<String>>,
 }
 
 /// Identifies a model of a suite. Scripts in different folders may have the same name.

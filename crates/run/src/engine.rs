@@ -42,6 +42,7 @@ mod run_steps;
 mod running;
 pub mod runs;
 mod servers;
+mod sharding;
 mod shipped;
 mod source_context;
 pub mod sources;
@@ -51,6 +52,7 @@ mod width;
 use std::path::{Path, PathBuf};
 
 use proctor_core::event::Actor;
+use proctor_core::merge::{MergeError, MergedRun};
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::{Environment, Server};
 use proctor_wire::answers::ServerRequestReplies;
@@ -184,6 +186,12 @@ impl Engine {
         prepared.estimate = estimate::of_run(&prepared);
         estimate::refuse(prepared.estimate.as_ref(), options.run.max_estimate_usd)?;
         Ok(prepared)
+    }
+
+    /// Merges the shards in these folders into a run, and evaluates its gate. The run gets a new folder below
+    /// `.proctor/runs`, or `into`.
+    pub fn merge(&self, folders: &[PathBuf], into: Option<&Path>) -> Result<MergedRun, MergeError> {
+        sharding::merge(self, folders, into)
     }
 
     /// Opens the run's folder: a new one, or that of the resumed run.

@@ -16,6 +16,8 @@ pub mod runner;
 mod secrets;
 pub mod steps;
 mod stop;
+#[cfg(feature = "store")]
+pub mod store;
 mod together;
 mod trial;
 pub mod trial_folder;

@@ -298,6 +298,10 @@ impl Runner<'_> {
         let spec = &self.trials[trial];
         let stem = spec.stem(&self.context.suite, &self.context.redactor);
         let known_failure = spec.known_failure;
+        if let Some(files) = &self.context.ended_files {
+            // Whoever receives them may have stopped.
+            let _ = files.send(format!("{stem}.{}.jsonl", spec.attempt));
+        }
         let outcome = (spec.attempt, ended.outcome);
         self.finished.ended.insert(stem, outcome);
         let outcome = ended.outcome;

@@ -1,10 +1,12 @@
 //! The arguments of `proctor check`, and those that it shares with `proctor evals run`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proctor_core::event::PlannedProfile;
+use proctor_core::shard::{Shard, ShardError, is_run_id};
 use proctor_core::suite::protocol::ProtocolPin;
 
 use super::{GateArgs, LoadingArgs, PlanArgs, ReportArgs, span};
@@ -28,13 +30,16 @@ use super::{GateArgs, LoadingArgs, PlanArgs, ReportArgs, span};
   proctor check suites/ --profile pr                      flags from `proctor.yaml`
   proctor check --replay latest   replay the models' replies
   proctor check --resume latest
+  proctor check eval.yaml --shard 3/16 --record shards/3   the third of 16 parts, each on its own machine
+  proctor check eval.yaml --shard auto --store s3://evals/nightly   parts of a job array, in a bucket
 
 RUN is a run's folder, `latest`, or a unique part of its name (`proctor result list`).
 
 Exit codes: 0 every case met its pass rule (by default: every trial passed), 1 a case missed its
 pass rule, 2 usage or configuration error (no trial was started), 3 inconclusive: trials errored or
 did not run, 4 nothing selected or nothing to rerun, 130 interrupted. Several suites: the worst one,
-130 before 1 before 3.")]
+130 before 1 before 3. With --shard: 0 each trial of the shard has a verdict, 3 some have none; the
+gate is that of `proctor result merge`.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct CheckArgs {
     /// Eval files of suites, or folders: a folder stands for all eval files in it
@@ -65,6 +70,35 @@ pub(crate) struct CheckArgs {
     /// the same suite with the same agents
     #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "retry_errors"])]
     pub(crate) replay: Option<PathBuf>,
+
+    /// Run only this part of the trials, such as `3/16`; `auto` takes it from the engine that runs the job
+    ///
+    /// All shards together run every trial once; `proctor result merge` puts them together and evaluates the
+    /// gate. The exit code is about this shard's execution: 0 each of its trials has a verdict, passed or
+    /// not, 3 some are inconclusive (run the same command again: it runs only those). With `--record`, a
+    /// retry continues the shard in that folder. `auto` knows Kubernetes Indexed Jobs (set PROCTOR_SHARDS),
+    /// Slurm arrays, AWS Batch arrays, GitLab, Buildkite and CircleCI; `PROCTOR_SHARD=3/16` overrides them.
+    /// Budgets are those of the whole run.
+    #[arg(long, value_name = "INDEX/COUNT|auto", conflicts_with_all = ["resume", "retry_errors", "watch", "last_failed", "rerun_errors", "stop_when_decided"])]
+    pub(crate) shard: Option<ShardArg>,
+
+    /// Also upload the shard to this store: `s3://BUCKET/PREFIX`, `gs://…`, `az://…` or `file:///FOLDER`
+    ///
+    /// Trials are uploaded as they end, below `URL/RUN-ID`. A retried shard runs only what the store lacks, on
+    /// any machine; of two workers on the same shard, the first result of a trial counts. The run ends when
+    /// everything is uploaded, else with exit code 3. Credentials come from the environment: AWS_*,
+    /// GOOGLE_*, AZURE_*; servers and agents don't get them.
+    #[arg(long, value_name = "URL", requires = "shard")]
+    pub(crate) store: Option<String>,
+
+    /// How long an upload or download is retried
+    #[arg(long, value_name = "DURATION", value_parser = span, default_value = "5m")]
+    pub(crate) store_timeout: Duration,
+
+    /// Name of the run that the shards belong to; default: PROCTOR_RUN_ID, SLURM_ARRAY_JOB_ID,
+    /// CI_PIPELINE_ID or GITHUB_RUN_ID. Shards of different runs can't be merged
+    #[arg(long, value_name = "ID", value_parser = run_id, requires = "shard")]
+    pub(crate) run_id: Option<String>,
 
     /// Fail if a model request differs from the recorded one
     #[arg(long, requires = "replay")]
@@ -233,6 +267,34 @@ pub(crate) enum KeepArg {
     Failed,
     All,
     None,
+}
+
+/// A shard, or the word that leaves it to the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShardArg {
+    Auto,
+    Shard(Shard),
+}
+
+impl FromStr for ShardArg {
+    type Err = ShardError;
+
+    fn from_str(text: &str) -> Result<Self, ShardError> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            text => text.parse().map(Self::Shard),
+        }
+    }
+}
+
+fn run_id(text: &str) -> Result<String, String> {
+    if is_run_id(text) {
+        return Ok(text.to_owned());
+    }
+    Err(
+        "use letters, digits, `.`, `_` and `-`, at most 128, beginning with a letter or digit"
+            .to_owned(),
+    )
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

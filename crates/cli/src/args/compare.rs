@@ -11,12 +11,14 @@ use super::{GateArgs, OutputArgs};
 ///
 /// Cases are paired by id and content: new, removed and changed cases are listed, not compared. The answer
 /// is "Regression", "No regression shown" or "Inconclusive", from exact tests of the whole suite and of each
-/// case with repeats.
+/// case with repeats. If BASE and NEW are folders that hold the runs of several suites, runs of the same suite are
+/// compared, and regressions are corrected over the suites.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor result diff main.run latest
   proctor result diff 20261115-101500-my-suite latest -o markdown > comment.md
   proctor result diff main.run latest -o json | jq -r '.worse[].case'
+  proctor result diff runs/main runs/branch
 
 Exit codes: 0 no regression shown, 1 regression, 2 usage error or unreadable record, 3 inconclusive:
 trials without a verdict could change the answer, or there are too few trials to show a regression.")]

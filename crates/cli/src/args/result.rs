@@ -7,7 +7,7 @@ use anyhow::{anyhow, bail};
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use proctor_core::pattern::Pattern;
 
-use super::{DiffArgs, LoadingArgs, OutputArgs, SummaryArgs, VerifyArgs};
+use super::{DiffArgs, LoadingArgs, MergeArgs, OutputArgs, SummaryArgs, VerifyArgs};
 
 /// List recorded runs, and show what happened in them.
 ///
@@ -26,6 +26,7 @@ pub(crate) enum ResultCommand {
     Regrade(RegradeArgs),
     Export(ExportArgs),
     Convert(ConvertArgs),
+    Merge(MergeArgs),
 }
 
 /// List the runs in `.proctor/runs`, newest first, with pass rate and gate.

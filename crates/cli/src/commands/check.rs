@@ -5,6 +5,7 @@ mod ending;
 mod github;
 mod profile;
 mod screen;
+mod shard;
 mod signals;
 mod suites;
 mod watch;
@@ -28,6 +29,7 @@ use self::github::GitHubJob;
 use self::screen::RunScreen;
 use self::signals::{RunSignals, RunStage};
 use super::attended::InteractiveHost;
+use super::store::ShardStore;
 use super::target::Targets;
 use super::{counted, engine, prepare_with, refused, result};
 use crate::args::{CheckArgs, GateArgs, KeepArg, RunArgs};
@@ -63,12 +65,17 @@ fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
     let engine = engine()?;
     let host = InteractiveHost::new(engine.redactor(&[]));
     let (run, base) = run_options(&args.run)?;
-    let options = check_options(args, source(args)?, run);
+    let shard = shard::option(args, engine.environment())?;
+    let mut store = ShardStore::open(args, shard.as_ref(), engine.environment())?;
+    let options = check_options(args, source(args)?, RunOptions { shard, ..run });
     let format = args.run.output.output;
-    let prepared = prepare_with(&host, format, engine.prepare(&options, &host))?;
+    let mut prepared = prepare_with(&host, format, engine.prepare(&options, &host))?;
+    if let Some(store) = &mut store {
+        store.restore(&mut prepared)?;
+    }
     // The plan holds the verdicts of the base.
     drop(base);
-    run_prepared(&args.run, &engine, prepared, &host)
+    run_prepared(&args.run, &engine, prepared, store, &host)
 }
 
 fn check_options(args: &CheckArgs, source: RunSource, run: RunOptions) -> CheckOptions {
@@ -159,6 +166,7 @@ fn run_options_without_base(flags: &RunArgs) -> RunOptions {
         max_estimate_usd: flags.max_estimate_usd,
         stop_when_decided: flags.stop_when_decided,
         profile: None,
+        shard: None,
     }
 }
 
@@ -191,6 +199,7 @@ pub(super) fn run_prepared(
     flags: &RunArgs,
     engine: &Engine,
     prepared: PreparedRun,
+    store: Option<ShardStore>,
     host: &dyn Host,
 ) -> anyhow::Result<Exit> {
     let heading = prepared.estimate().map_or(String::new(), |estimate| {
@@ -203,6 +212,7 @@ pub(super) fn run_prepared(
     // Before the first byte is written: a file size limit must be an error, not end the process.
     let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;
     let mut run = engine.open(prepared)?;
+    let uploads = store.map(|store| store.start(&mut run)).transpose()?;
     if run.is_resumed() && run.trials() == 0 {
         output::message("nothing to resume: every trial of the run has finished\n")?;
     }
@@ -226,6 +236,7 @@ pub(super) fn run_prepared(
         redactor: &redactor,
         signals,
         screen,
+        uploads,
         job: GitHubJob::of_environment().filter(|_| !flags.no_github),
     };
     Ok(ending.conclude(run, over))

@@ -6,6 +6,7 @@ mod coverage;
 mod diff;
 mod export;
 mod list;
+mod merge;
 mod regrade;
 pub(super) mod source;
 mod summary;
@@ -34,6 +35,7 @@ pub(crate) fn run(command: &ResultCommand) -> anyhow::Result<Exit> {
         ResultCommand::Regrade(args) => regrade::run(args),
         ResultCommand::Export(args) => export::run(args),
         ResultCommand::Convert(args) => convert::run(args),
+        ResultCommand::Merge(args) => merge::run(args),
     }
 }
 

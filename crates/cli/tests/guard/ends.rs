@@ -40,7 +40,10 @@ async fn stop_lets_a_program_end_by_itself_when_its_input_ends() {
 #[tokio::test]
 async fn stop_terminates_a_program_that_stays() {
     let stage = Stage::new();
-    let mut process = stage.script("trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done");
+    let script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut spawn = stage.spawn("sh", &["-c", script]);
+    spawn.grace = LIMIT;
+    let mut process = spawn.start().unwrap();
     assert_eq!(line(process.stdout.as_mut().unwrap()).await, "ready");
     assert_eq!(process.stop(Duration::ZERO).await, ProcessExit::Exited(9));
     assert_eq!(stage.left(), [""; 0]);
@@ -67,16 +70,25 @@ async fn a_stopped_program_hears_sigterm_too() {
         "sh",
         &[
             "-c",
-            "trap 'exit 8' TERM; echo ready; kill -STOP $$; sleep 1000",
+            "trap 'exit 8' TERM; echo $$; kill -STOP $$; sleep 1000",
         ],
     );
     spawn.grace = LIMIT;
     let mut process = spawn.start().unwrap();
-    assert_eq!(line(process.stdout.as_mut().unwrap()).await, "ready");
+    let pid = line(process.stdout.as_mut().unwrap()).await;
+    until("the program has stopped", || state(&pid).starts_with('T')).await;
     assert_eq!(
         process.stop(Duration::from_millis(50)).await,
         ProcessExit::Exited(8)
     );
+}
+
+/// The state of a process, as `ps` prints it.
+fn state(pid: &str) -> String {
+    let listed = std::process::Command::new("ps")
+        .args(["-o", "state=", "-p", pid])
+        .output();
+    String::from_utf8(listed.expect("ps").stdout).expect("a state")
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
 /// Far more than anything here takes, even on a busy machine.
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_mins(3);
 
 const MARKER: &str = "PROCTOR_GUARD_TEST";
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
-use super::{Body, CheckId, PlannedGates, PlannedKnownFailure, RunConfig};
+use super::{Body, CheckId, PlannedGates, PlannedKnownFailure, PlannedShard, RunConfig};
 
 /// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -169,6 +169,9 @@ pub struct PlannedOptions {
     /// The profile that set flags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Box<PlannedProfile>>,
+    /// The shard, if several machines execute the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Box<PlannedShard>>,
 }
 
 /// The profile of a run: defaults for flags, from `proctor.yaml`.

@@ -1,6 +1,6 @@
 //! Collects the calls of a transcript and their responses.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -19,11 +19,11 @@ const INPUT_REQUIRED: &str = "input_required";
 
 #[derive(Debug, Clone)]
 pub(super) struct CallFold {
-    /// The calls that were not taken.
-    made: VecDeque<Call>,
-    /// What is known of each of them besides.
-    facts: VecDeque<CallFacts>,
-    /// The number of calls that were taken ([`CallFold::take_settled`]). The index of a call counts them.
+    /// The calls that a later event may change or that were not taken, by their index.
+    made: BTreeMap<usize, MadeCall>,
+    /// The number of calls so far, which is the index of the next one.
+    count: usize,
+    /// The number of calls that were taken ([`CallFold::take_settled`]).
     taken: usize,
     /// Calls that continue when the client sends the input.
     open: Vec<OpenCall>,
@@ -32,8 +32,9 @@ pub(super) struct CallFold {
     results: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct CallFacts {
+#[derive(Debug, Clone)]
+struct MadeCall {
+    call: Call,
     made_at: u64,
     /// Whether the call ended in an error or has no response.
     in_error: bool,
@@ -70,8 +71,8 @@ struct Params<'a> {
 impl CallFold {
     pub(super) fn new(payload_bytes: u64, results: bool) -> Self {
         Self {
-            made: VecDeque::new(),
-            facts: VecDeque::new(),
+            made: BTreeMap::new(),
+            count: 0,
             taken: 0,
             open: Vec::new(),
             payload_bytes_left: payload_bytes,
@@ -113,7 +114,7 @@ impl CallFold {
             Some(reason) => (Payload::Unreadable { reason }, 0),
             None => self.payload(params.arguments),
         };
-        self.made.push_back(Call {
+        let call = Call {
             seq: place.seq,
             server: server.to_owned(),
             request: match kind {
@@ -129,13 +130,17 @@ impl CallFold {
             },
             answer: CallOutcome::None,
             duration: None,
-        });
-        self.facts.push_back(CallFacts {
+        };
+        let made = MadeCall {
+            call,
             made_at: place.at,
             in_error: true,
             payload_bytes,
-        });
-        Some(self.taken + self.made.len() - 1)
+        };
+        let index = self.count;
+        self.made.insert(index, made);
+        self.count += 1;
+        Some(index)
     }
 
     /// Adds the response to a call. The call has a duration only if the time of the response is known
@@ -169,38 +174,51 @@ impl CallFold {
                 (CallOutcome::Result(payload), bytes)
             }
         };
-        let Some((made, facts)) = self.call(call) else {
+        let Some(made) = self.made.get_mut(&call) else {
             return;
         };
-        facts.in_error = in_error;
-        facts.payload_bytes += payload_bytes;
-        made.answer = answer;
-        let took = place.at.checked_sub(facts.made_at);
-        made.duration = took.filter(|_| is_timed).map(Duration::from_micros);
+        made.in_error = in_error;
+        made.payload_bytes += payload_bytes;
+        made.call.answer = answer;
+        let took = place.at.checked_sub(made.made_at);
+        made.call.duration = took.filter(|_| is_timed).map(Duration::from_micros);
     }
 
     /// The response came, but the record does not hold it.
     pub(super) fn answer_was_cut(&mut self, call: usize, bytes: u64) {
-        if let Some((made, facts)) = self.call(call) {
-            made.answer = CallOutcome::Result(Payload::Cut { bytes });
-            facts.in_error = false;
+        if let Some(made) = self.made.get_mut(&call) {
+            made.call.answer = CallOutcome::Result(Payload::Cut { bytes });
+            made.in_error = false;
         }
     }
 
-    /// Removes the calls before the first one without a response, in order. No later event changes them.
-    pub(super) fn take_settled(&mut self) -> Vec<Call> {
-        let is_settled = |call: &&Call| call.answer != CallOutcome::None;
-        let count = self.made.iter().take_while(is_settled).count();
-        self.taken += count;
-        for facts in self.facts.drain(..count) {
-            self.payload_bytes_left += facts.payload_bytes;
+    /// Takes the calls before the first one that may still get a response, in order. `lost` has the outcome of each call
+    /// that no response will end, by its number; such a call stays here too, since later requests may continue it.
+    pub(super) fn take_settled(&mut self, lost: &BTreeMap<u64, CallOutcome>) -> Vec<Call> {
+        let mut settled = Vec::new();
+        while let Some(made) = self.made.get(&self.taken) {
+            if made.call.answer != CallOutcome::None {
+                let Some(made) = self.made.remove(&self.taken) else {
+                    break;
+                };
+                self.payload_bytes_left += made.payload_bytes;
+                settled.push(made.call);
+            } else if let Some(outcome) = lost.get(&made.call.seq) {
+                settled.push(Call {
+                    answer: outcome.clone(),
+                    ..made.call.clone()
+                });
+            } else {
+                break;
+            }
+            self.taken += 1;
         }
-        self.made.drain(..count).collect()
+        settled
     }
 
     /// The first call that was not taken.
     pub(super) fn first(&self) -> Option<&Call> {
-        self.made.front()
+        self.made.get(&self.taken).map(|made| &made.call)
     }
 
     /// The number of calls that were taken.
@@ -210,21 +228,23 @@ impl CallFold {
 
     /// The calls that were not taken, their times, and whether each ended in an error.
     pub(super) fn into_calls(self) -> (Vec<Call>, Vec<u64>, Vec<bool>) {
-        let facts = self.facts.into_iter();
-        let (made_at, in_error) = facts.map(|facts| (facts.made_at, facts.in_error)).unzip();
-        (self.made.into(), made_at, in_error)
-    }
-
-    fn call(&mut self, call: usize) -> Option<(&mut Call, &mut CallFacts)> {
-        let index = call.checked_sub(self.taken)?;
-        Some((self.made.get_mut(index)?, self.facts.get_mut(index)?))
+        let taken = self.taken;
+        let left = self.made.into_iter().filter(|(index, _)| *index >= taken);
+        let left = left.map(|(_, made)| (made.call, made.made_at, made.in_error));
+        let (mut calls, mut made_at, mut in_error) = (Vec::new(), Vec::new(), Vec::new());
+        for (call, at, is_error) in left {
+            calls.push(call);
+            made_at.push(at);
+            in_error.push(is_error);
+        }
+        (calls, made_at, in_error)
     }
 
     fn open(&mut self, place: MessagePosition, call: usize, state: Option<String>) {
-        let Some((made, _)) = self.call(call) else {
+        let Some(made) = self.made.get(&call) else {
             return;
         };
-        let (method, target) = match &made.request {
+        let (method, target) = match &made.call.request {
             CallRequest::Tool { name, .. } => ("tools/call", name.clone()),
             CallRequest::Resource { uri } => ("resources/read", uri.clone()),
             CallRequest::Prompt { name, .. } => ("prompts/get", name.clone()),

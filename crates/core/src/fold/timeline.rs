@@ -3,11 +3,11 @@
 //! The main type is [`TrialOutline`]: everything else in a trial. A trial is read twice, since an outline tells how the trial
 //! ended, and is needed before the first item.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::event::Event;
 use crate::record::{Blobs, RecordError, RunReader, TrialFile};
-use crate::transcript::{Call, CallRequest};
+use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
 
 use super::{Fold, FoldOptions, FoldedTrial, FurtherMessage, ModelTurn, ServerRequest};
 
@@ -21,6 +21,8 @@ pub struct TrialOutline {
     /// The names of the tools that were called.
     pub tools: BTreeSet<String>,
     pub last_turn: Option<ModelTurn>,
+    /// The outcome of each call without a response in the record, by its number.
+    lost: BTreeMap<u64, CallOutcome>,
     /// The number of events that were read. A trial that goes on has more of them later.
     events: u64,
 }
@@ -62,6 +64,7 @@ impl FoldedTrial {
             calls: 0,
             tools: BTreeSet::new(),
             last_turn: turns.last().cloned(),
+            lost: calls.iter().filter_map(lost).collect(),
             events: 0,
         };
         count(&calls, &mut outline.calls, &mut outline.tools);
@@ -84,7 +87,7 @@ impl TrialOutline {
     }
 
     /// Reads the trial again, and calls `take` with each item, in the order of the record. An item is in memory until the
-    /// calls before it are answered.
+    /// calls before it are answered; a call that is never answered holds up no other.
     pub fn each_item<E: From<RecordError>>(
         &self,
         run: &RunReader,
@@ -94,7 +97,7 @@ impl TrialOutline {
     ) -> Result<(), E> {
         let known = usize::try_from(self.events).unwrap_or(usize::MAX);
         let events = run.trial(file)?.take(known);
-        each_item(events, run.blobs(), options, take)
+        self.each_item_of(events, run.blobs(), options, take)
     }
 
     pub(super) fn of_events(
@@ -108,7 +111,7 @@ impl TrialOutline {
         let mut last_turn = None;
         for event in events {
             fold.push(&event?, blobs)?;
-            let settled = fold.take_settled();
+            let settled = fold.take_settled(&BTreeMap::new());
             count(&settled.calls, &mut calls, &mut tools);
             last_turn = settled.turns.into_iter().last().or(last_turn);
         }
@@ -118,38 +121,49 @@ impl TrialOutline {
         outline.last_turn = outline.last_turn.or(last_turn);
         Ok(outline)
     }
-}
 
-/// Calls `take` with each item of a trial.
-pub(super) fn each_item<E: From<RecordError>>(
-    events: impl Iterator<Item = Result<Event, RecordError>>,
-    blobs: &Blobs,
-    options: &FoldOptions,
-    mut take: impl FnMut(TimelineItem) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut fold = Fold::new(options.clone());
-    // The other items after a call without a response.
-    let mut others = VecDeque::new();
-    let mut messages = 0;
-    for event in events {
-        fold.push(&event?, blobs)?;
-        let settled = fold.take_settled();
-        others.extend(turns_and_requests(settled.turns, settled.server_requests));
-        let new = &fold.work.messages()[messages..];
-        messages += new.len();
-        others.extend(new.iter().cloned().map(TimelineItem::Message));
-        let is_before = |item: &mut TimelineItem| settled.open.is_none_or(|open| item.seq() < open);
-        let before = std::iter::from_fn(|| others.pop_front_if(is_before)).collect();
-        for item in merged(settled.calls, before) {
+    /// Calls `take` with each item of a trial.
+    pub(super) fn each_item_of<E: From<RecordError>>(
+        &self,
+        events: impl Iterator<Item = Result<Event, RecordError>>,
+        blobs: &Blobs,
+        options: &FoldOptions,
+        mut take: impl FnMut(TimelineItem) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut fold = Fold::new(options.clone());
+        // The other items after a call that waits for its response.
+        let mut others = VecDeque::new();
+        let mut messages = 0;
+        for event in events {
+            fold.push(&event?, blobs)?;
+            let settled = fold.take_settled(&self.lost);
+            others.extend(turns_and_requests(settled.turns, settled.server_requests));
+            let new = &fold.work.messages()[messages..];
+            messages += new.len();
+            others.extend(new.iter().cloned().map(TimelineItem::Message));
+            let is_before =
+                |item: &mut TimelineItem| settled.open.is_none_or(|open| item.seq() < open);
+            let before = std::iter::from_fn(|| others.pop_front_if(is_before)).collect();
+            for item in merged(settled.calls, before) {
+                take(item)?;
+            }
+        }
+        let rest = fold.finish();
+        others.extend(turns_and_requests(Vec::new(), rest.server_requests));
+        for item in merged(rest.transcript.calls, others.into()) {
             take(item)?;
         }
+        Ok(())
     }
-    let rest = fold.finish();
-    others.extend(turns_and_requests(Vec::new(), rest.server_requests));
-    for item in merged(rest.transcript.calls, others.into()) {
-        take(item)?;
-    }
-    Ok(())
+}
+
+/// A call that has no response in the record, and its outcome.
+fn lost(call: &Call) -> Option<(u64, CallOutcome)> {
+    let is_lost = match &call.answer {
+        CallOutcome::None | CallOutcome::Result(Payload::Cut { .. }) => true,
+        CallOutcome::Result(_) | CallOutcome::Error { .. } => false,
+    };
+    is_lost.then(|| (call.seq, call.answer.clone()))
 }
 
 fn count(calls: &[Call], count: &mut u64, tools: &mut BTreeSet<String>) {

@@ -143,7 +143,7 @@ pub(crate) fn private() -> OpenOptions {
 }
 
 /// Syncs the names in a folder to the disk.
-pub(super) fn sync_folder(path: &Path) -> Result<(), RecordError> {
+pub(crate) fn sync_folder(path: &Path) -> Result<(), RecordError> {
     // On other systems a folder can't be opened as a file, and a rename is durable without this.
     #[cfg(unix)]
     File::open(path)

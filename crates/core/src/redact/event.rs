@@ -127,6 +127,7 @@ impl Redactor {
                 trials.map(|trial| self.owned(trial)).collect()
             },
             failed_cleanup: self.optional(run.failed_cleanup),
+            missing: self.list(run.missing),
             ..run
         }
     }

@@ -180,7 +180,7 @@ fn a_program_that_crashes_hangs_or_prints_garbage_is_not_ready() {
     let started = std::time::Instant::now();
     let output = agents(&["-o", "json"], &path, &KEYS);
     let took = started.elapsed();
-    assert!(took < std::time::Duration::from_secs(45), "{took:?}");
+    assert!(took < std::time::Duration::from_mins(3), "{took:?}");
     let document = document(&output);
     for (agent, _, _, part) in broken {
         let found = named(&document, agent);

@@ -25,9 +25,6 @@ use crate::cli::{answer, cache, expect, is_extended, path_with};
 /// How long a trial with a real agent may take; the slowest takes ten seconds on an idle machine.
 const BOUND: Duration = Duration::from_mins(3);
 
-/// How long one may take whose model is not there: ten seconds on an idle machine.
-const SHORT: Duration = Duration::from_mins(1);
-
 /// A model that says hello through the server. It thinks for a while, so that the agent can be looked at.
 const RULES: &str = r"
   - when: {results: 0}

@@ -31,7 +31,7 @@ fn never_answer_is_silent_and_serves_the_rest() {
 
 #[test]
 fn answer_late_lets_others_pass() {
-    let mut server = start(&["--mode", "answer-late=200", "--times", "1"]);
+    let mut server = start(&["--mode", "answer-late=2000", "--times", "1"]);
     server.echo(1);
     server.echo(2);
     assert_eq!(server.message()["id"], 2);

@@ -164,7 +164,7 @@ pub fn send(
 ) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
+        .set_read_timeout(Some(Duration::from_mins(3)))
         .unwrap();
     let headers: Vec<_> = headers
         .iter()

@@ -9,7 +9,7 @@ use serde_json::json;
 
 const RULES: &str = r"
   - when: {results: 0}
-    reply: {calls: [{tool: sleep, arguments: {ms: 1500}}]}
+    reply: {calls: [{tool: sleep, arguments: {ms: 600000}}]}
   - reply: {text: done}
 ";
 
@@ -18,8 +18,8 @@ const RULES: &str = r"
 fn attacked(attack: &str) -> SessionOutcome {
     let fixture = proctor_e2e::fixture().display().to_string();
     let program = format!(
-        "if [ -e seen ]; then (sleep 0.5; {attack}) & fi; touch seen; \
-         exec '{fixture}' --mode ignores-stdin-close --mode ignores-sigterm"
+        "if [ -e seen ]; then (until grep -qs tools/call log; do sleep 0.05; done; {attack}) & fi; \
+         touch seen; exec '{fixture}' --log log --mode ignores-stdin-close --mode ignores-sigterm"
     );
     let servers = json!({"fixture": {"command": "sh", "args": ["-c", program]}});
     let suite = SuiteFixture::on(RULES, &servers);
@@ -27,7 +27,7 @@ fn attacked(attack: &str) -> SessionOutcome {
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task("attack", &json!({}));
     // That nothing is left is checked wherever a session ends.
-    suite.check(&[]).within(Duration::from_mins(2)).run()
+    suite.check(&[]).within(Duration::from_mins(5)).run()
 }
 
 fn fails(attack: &str, told: &str) {

@@ -53,7 +53,7 @@ fn too_few_processes_are_an_error_and_not_a_hang() {
 fn ended(command: &mut Command) -> (Option<i32>, String) {
     let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + Duration::from_mins(3);
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > deadline {
             child.kill().unwrap();

@@ -12,7 +12,7 @@ const RULES: &str = r"
 ";
 
 /// How a trial with one call ends, which is to be answered with `hi`.
-fn outcome(modes: &[&str]) -> Outcome {
+fn outcome(modes: &[&str], call_timeout: &str) -> Outcome {
     let modes = modes.iter().flat_map(|mode| ["--mode", mode]);
     let args: Vec<&str> = ["--era", "handshake"].into_iter().chain(modes).collect();
     let server = Fixture::http(&args);
@@ -24,7 +24,7 @@ fn outcome(modes: &[&str]) -> Outcome {
     let once = json!({"toolsUsed": answered, "minToolCalls": 1, "maxToolCalls": 1});
     suite.eval(&json!({}), &json!({"assertions": once}));
     suite.task("echo", &json!({}));
-    let words = ["--strict", "--call-timeout", "5s"];
+    let words = ["--strict", "--call-timeout", call_timeout];
     let seen = suite.check(&words).run();
     match seen.events.last().map(|event| &event.event) {
         Some(EventKind::TrialEnded(ended)) => ended.outcome,
@@ -38,7 +38,7 @@ fn a_call_that_is_answered_on_a_resumed_stream_counts_once() {
         &["closes-stream=3"][..],
         &["closes-stream", "repeats-events"],
     ] {
-        assert_eq!(outcome(modes), Outcome::Passed, "{modes:?}");
+        assert_eq!(outcome(modes, "2m"), Outcome::Passed, "{modes:?}");
     }
 }
 
@@ -50,6 +50,6 @@ fn a_call_whose_stream_can_not_be_resumed_does_not_pass() {
         &["closes-stream", "truncated-body"],
         &["closes-stream", "never-answer"],
     ] {
-        assert_ne!(outcome(modes), Outcome::Passed, "{modes:?}");
+        assert_ne!(outcome(modes, "5s"), Outcome::Passed, "{modes:?}");
     }
 }

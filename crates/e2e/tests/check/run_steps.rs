@@ -6,7 +6,7 @@ use proctor_core::event::{Event, EventKind, Outcome, Phase};
 use proctor_core::record::RunReader;
 use proctor_core::verdict::Verdict;
 use proctor_e2e::session::{RunningSession, SessionOutcome};
-use proctor_e2e::suite::SuiteFixture;
+use proctor_e2e::suite::{SuiteFixture, UNTIL_READ};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ fn outcomes(seen: &SessionOutcome) -> Vec<Outcome> {
 
 /// Waits until a file of the suite exists.
 fn wait_for_file(suite: &SuiteFixture, name: &str, running: &RunningSession) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(3);
     while !suite.path(name).exists() {
         assert!(
             std::time::Instant::now() < deadline,
@@ -157,6 +157,7 @@ fn a_step_that_may_fail_does_not_end_the_run() {
 #[test]
 fn a_failed_cleanup_is_never_green() {
     let timed_out = "the cleanup timed out after 500ms";
+    let long = json!({"defaultTaskLimits": {"cleanupTimeout": "2m"}});
     let short = json!({"defaultTaskLimits": {"cleanupTimeout": "500ms"}});
     // Its own timeout counts more than that of the tasks.
     let own = json!({"cleanupTimeout": "500ms", "defaultTaskLimits": {"cleanupTimeout": "1h"}});
@@ -164,7 +165,7 @@ fn a_failed_cleanup_is_never_green() {
         (
             "echo in use; exit 1",
             "cleanup step `cleanup_0` failed: the script exited with code 1",
-            &short,
+            &long,
         ),
         ("sleep 600", timed_out, &short),
         ("sleep 600", timed_out, &own),
@@ -231,7 +232,8 @@ fn the_cleanup_runs_after_a_server_that_does_not_start() {
 fn the_cleanup_runs_after_an_interrupt() {
     // In the setup.
     let mut config = seeded();
-    config["setup"] = json!([script("echo before; touch waiting; sleep 600")]);
+    let wait = format!("echo before; {UNTIL_READ}; touch waiting; sleep 600");
+    config["setup"] = json!([script(&wait)]);
     let interrupted = suite(&config);
     interrupted.task("good", &json!({}));
     let running = interrupted.check(&[]).start();

@@ -2,7 +2,7 @@
 
 use proctor_core::event::{Blame, EventKind, Outcome, TrialEnded};
 use proctor_e2e::session::SessionOutcome;
-use proctor_e2e::suite::SuiteFixture;
+use proctor_e2e::suite::{SuiteFixture, has_called, with_enough_time};
 use serde_json::{Value, json};
 
 /// Calls what the task is named after, then `echo`, then is done.
@@ -51,7 +51,7 @@ fn a_server_that_dies_in_a_call_fails_the_trial_and_is_to_blame() {
 #[test]
 fn a_server_that_dies_after_its_last_answer_fails_the_trial_too() {
     let suite = SuiteFixture::new(
-        "  - {when: {results: 0}, reply: {calls: [{tool: echo, arguments: {text: hi}}]}}\n  - reply: {text: done, delay: 300ms}\n",
+        "  - {when: {results: 0}, reply: {calls: [{tool: echo, arguments: {text: hi}}]}}\n  - reply: {text: done, delay: 3s}\n",
         &["--mode", "exit-between-calls"],
     );
     suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
@@ -114,13 +114,17 @@ fn a_verify_script_that_crashes_says_nothing() {
 
 #[test]
 fn a_trial_that_takes_too_long_is_timed_out_and_its_server_ended() {
-    let config = json!({"defaultTaskLimits": {"timeout": "300ms"}});
-    let (seen, ended) = run("sleep", &[], &config, &[]);
+    let within = |limit: &str| {
+        let config = json!({"defaultTaskLimits": {"timeout": limit}});
+        run("sleep", &[], &config, &[]).0
+    };
+    let (limit, seen) = with_enough_time(within, has_called);
+    let ended = ended(&seen);
     assert_eq!(ended.outcome, Outcome::TimedOut, "{ended:?}");
-    assert_eq!(
-        ended.reason.as_deref(),
-        Some("the trial timed out after 300ms: waiting for `fixture.sleep` in the drive phase")
+    let reason = format!(
+        "the trial timed out after {limit}: waiting for `fixture.sleep` in the drive phase"
     );
+    assert_eq!(ended.reason, Some(reason));
     assert_eq!(seen.code, Some(1));
 }
 
@@ -219,14 +223,22 @@ fn a_trial_that_ends_while_its_server_starts_has_the_end_of_every_connection() {
         "dozy": {"command": "sh", "args": ["-c", dozy]},
     });
     let suite = SuiteFixture::on(RULES, &servers);
-    let config = json!({"defaultTaskLimits": {"timeout": "1s"}});
-    suite.eval(&config, &json!({"assertions": {"minToolCalls": 1}}));
     suite.task("echo", &json!({}));
-    let seen = suite.check(&[]).run();
+    let within = |limit: &str| {
+        let config = json!({"defaultTaskLimits": {"timeout": limit}});
+        suite.eval(&config, &json!({"assertions": {"minToolCalls": 1}}));
+        let _ = std::fs::remove_file(suite.path("seen"));
+        suite.check(&[]).run()
+    };
+    let count = |seen: &SessionOutcome, is: fn(&EventKind) -> bool| {
+        seen.events.iter().filter(|e| is(&e.event)).count()
+    };
+    let opened =
+        |seen: &SessionOutcome| count(seen, |e| matches!(e, EventKind::ConnectionOpened(_)));
+    let (_, seen) = with_enough_time(within, |seen| opened(seen) == 2);
     assert_eq!(ended(&seen).outcome, Outcome::TimedOut, "{}", seen.stderr);
-    let count = |is: fn(&EventKind) -> bool| seen.events.iter().filter(|e| is(&e.event)).count();
-    let opened = count(|event| matches!(event, EventKind::ConnectionOpened(_)));
-    let closed = count(|event| matches!(event, EventKind::ConnectionClosed(_)));
+    let opened = opened(&seen);
+    let closed = count(&seen, |e| matches!(e, EventKind::ConnectionClosed(_)));
     assert_eq!((opened, closed), (2, 2));
 }
 
@@ -252,7 +264,8 @@ fn an_agent_is_not_to_blame_for_a_server_that_does_not_answer() {
     let wanted = json!([{"server": "fixture", "tool": "echo", "isError": false}]);
     suite.eval(&json!({}), &json!({"assertions": {"toolsUsed": wanted}}));
     suite.task("echo", &json!({}));
-    let seen = suite.check(&["--call-timeout", "200ms"]).run();
+    let within = |limit: &str| suite.check(&["--call-timeout", limit]).run();
+    let (_, seen) = with_enough_time(within, has_called);
     let ended = ended(&seen);
     assert_eq!(seen.code, Some(1), "{}", seen.stderr);
     assert_eq!(
@@ -271,7 +284,8 @@ fn a_setup_step_that_the_server_did_not_answer_is_the_servers_fault() {
     let requires = json!([{"mcpServer": "fixture"}]);
     let setup = json!([{"fixture.echo": {"args": {"text": "hi"}}}]);
     suite.task("echo", &json!({"requires": requires, "setup": setup}));
-    let ended = ended(&suite.check(&["--call-timeout", "200ms"]).run());
+    let within = |limit: &str| suite.check(&["--call-timeout", limit]).run();
+    let ended = ended(&with_enough_time(within, has_called).1);
     assert_eq!(
         (ended.outcome, ended.blame),
         (Outcome::Errored, Some(Blame::Server)),

@@ -261,7 +261,7 @@ fn an_interrupt_ends_all_suites() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + Duration::from_mins(3);
     let calls = || {
         let trials = std::fs::read_dir(record.join("a/trials"))
             .into_iter()
@@ -328,4 +328,88 @@ fn regressions_are_corrected_over_suites() {
         assert_eq!(seen.code, Some(2), "{}", seen.stderr);
         assert!(!seen.record.exists());
     }
+}
+
+/// Runs all suites, each case eight times.
+fn recorded(suites: &Suites) -> SessionOutcome {
+    let seen = suites.check(&["-n", "8"]);
+    assert!(matches!(seen.code, Some(0 | 1)), "{}", seen.stderr);
+    seen
+}
+
+fn diff(base: &Path, new: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(proctor_e2e::proctor());
+    let output = command
+        .args(["result", "diff"])
+        .args([base, new])
+        .args(words)
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[test]
+fn folders_of_runs_are_compared_suite_by_suite() {
+    let suites = Suites::new(&[("a", &["good"]), ("b", &["fine"])]);
+    let base = recorded(&suites);
+    // The second suite gets worse, the first stays as it is.
+    suites.write(
+        "b/model.yaml",
+        "kind: Script\nrules:\n  - reply: {text: no}\n",
+    );
+    let new = recorded(&suites);
+    let (base, new) = (&base.record, &new.record);
+    let (code, text, _) = diff(base, new, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("== a\n") && text.contains("== b\n"), "{text}");
+    assert!(
+        text.ends_with("a: no regression shown\nb: regression\n2 suites compared; exit code 1\n"),
+        "{text}"
+    );
+    let (code, text, _) = diff(base, new, &["-o", "json"]);
+    assert_eq!(code, Some(1), "{text}");
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&value["exit"], &value["missing"]), (&json!(1), &json!([])));
+    assert_eq!(value["suites"][1]["suite"], "b");
+    assert_eq!(value["suites"][1]["answer"], "regression");
+    let (code, text, _) = diff(base, new, &["-o", "markdown"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.starts_with("- `a`: no regression shown\n- `b`: regression\n"),
+        "{text}"
+    );
+    // The other way round, it got better.
+    assert_eq!(diff(new, base, &[]).0, Some(0));
+    // One run and a folder of runs can't be paired.
+    let (code, _, error) = diff(&base.join("a"), new, &[]);
+    assert_eq!(code, Some(2), "{error}");
+}
+
+#[test]
+fn a_suite_that_is_gone_is_no_success() {
+    let suites = Suites::new(&[("a", &["good"]), ("b", &["fine"])]);
+    let (base, new) = (recorded(&suites), recorded(&suites));
+    let (base, new) = (&base.record, &new.record);
+    assert_eq!(diff(base, new, &[]).0, Some(0));
+    // The same record twice proves nothing.
+    assert_eq!(diff(base, base, &[]).0, Some(2));
+    std::fs::remove_file(new.join("b/run.jsonl")).unwrap();
+    let (code, text, _) = diff(base, new, &[]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(
+        text.contains("b: inconclusive: NEW has no run of it\n"),
+        "{text}"
+    );
+    let (code, text, _) = diff(new, base, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("b: new, not compared\n"), "{text}");
+    // Two runs of one suite: which one is meant is not known.
+    std::fs::rename(new.join("a"), base.join("again")).unwrap();
+    let (code, _, error) = diff(base, new, &[]);
+    assert_eq!(code, Some(2), "{error}");
 }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use proctor_e2e::session::{MARK, survivors};
@@ -20,8 +21,14 @@ const RULES: &str = r"
 struct WatchSession {
     child: Child,
     mark: String,
-    stdout: Arc<Mutex<String>>,
-    stderr: Arc<Mutex<String>>,
+    stdout: Collected,
+    stderr: Collected,
+}
+
+/// What a stream has said so far, and the thread that reads it.
+struct Collected {
+    text: Arc<Mutex<String>>,
+    reading: JoinHandle<()>,
 }
 
 impl WatchSession {
@@ -46,15 +53,23 @@ impl WatchSession {
 
     /// Waits until stderr has said this so often.
     fn wait_for(&self, text: &str, times: usize) {
-        let deadline = Instant::now() + Duration::from_mins(1);
+        let deadline = Instant::now() + Duration::from_mins(3);
         loop {
-            let said = self.stderr.lock().unwrap().clone();
+            let said = self.stderr.text.lock().unwrap().clone();
             if said.matches(text).count() >= times {
                 return;
             }
             assert!(Instant::now() < deadline, "`{text}` {times}×:\n{said}");
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Writes files while it can't look at them, so that it sees all of them at once.
+    fn unseen(&self, write: impl FnOnce()) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::STOP).unwrap();
+        write();
+        kill_process(pid, Signal::CONT).unwrap();
     }
 
     /// Interrupts it, and returns the exit code, stdout and stderr.
@@ -67,28 +82,35 @@ impl WatchSession {
             }
             if Instant::now() > deadline {
                 let _ = self.child.kill();
-                panic!("it does not end: {}", self.stderr.lock().unwrap());
+                panic!("it does not end: {}", self.stderr.text.lock().unwrap());
             }
             std::thread::sleep(Duration::from_millis(20));
         };
         let left = survivors(&self.mark);
         assert!(left.is_empty(), "processes are left: {left:?}");
-        let read = |text: &Mutex<String>| text.lock().unwrap().clone();
-        (status.code(), read(&self.stdout), read(&self.stderr))
+        (status.code(), self.stdout.whole(), self.stderr.whole())
     }
 }
 
-fn collect(mut stream: impl Read + Send + 'static) -> Arc<Mutex<String>> {
+impl Collected {
+    /// Waits for the end of the stream.
+    fn whole(self) -> String {
+        self.reading.join().unwrap();
+        std::mem::take(&mut self.text.lock().unwrap())
+    }
+}
+
+fn collect(mut stream: impl Read + Send + 'static) -> Collected {
     let text: Arc<Mutex<String>> = Arc::default();
     let to = text.clone();
-    std::thread::spawn(move || {
+    let reading = std::thread::spawn(move || {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = stream.read(&mut bytes) {
             let part = String::from_utf8_lossy(&bytes[..count]).into_owned();
             to.lock().unwrap().push_str(&part);
         }
     });
-    text
+    Collected { text, reading }
 }
 
 fn suite() -> SuiteFixture {
@@ -105,10 +127,12 @@ fn a_change_of_a_file_runs_the_suite_again_until_it_is_interrupted() {
     let watching = WatchSession::start(&suite);
     watching.wait_for("exit code 1; watching", 1);
     // Several writes at once are one change.
-    suite.eval(&json!({}), &json!({}));
-    suite.task("good", &json!({}));
     let assertions = json!({"maxToolCalls": 1});
-    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    watching.unseen(|| {
+        suite.eval(&json!({}), &json!({}));
+        suite.task("good", &json!({}));
+        suite.eval(&json!({}), &json!({"assertions": assertions}));
+    });
     watching.wait_for("exit code 0; watching", 1);
     // A mistake is shown, and watching goes on.
     suite.write("eval.yaml", "kind: Eval\nconfig: [");

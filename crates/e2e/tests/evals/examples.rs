@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::Transport;
+use proctor_e2e::port::ReservedPort;
 use proctor_wire::client::Era;
 use serde_json::json;
 
-use crate::http::{connect, free_port};
+use crate::http::connect;
 use crate::matrix::{MatrixServer, play};
 use crate::servers::{Copy, Server};
 use crate::stage::{Stage, Wire, http};
@@ -40,7 +41,8 @@ async fn on_stdio(copy: &Copy, era: Era, isolation: Isolation) {
 }
 
 async fn on_http(copy: Copy, eras: &[Era]) {
-    let port = free_port();
+    let reserved = ReservedPort::new();
+    let port = reserved.number();
     let _server = Server::start(copy, &["--http", &port.to_string()]);
     // It can't say when it listens.
     drop(connect(port));

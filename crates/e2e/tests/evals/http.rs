@@ -1,10 +1,11 @@
 //! The example servers over HTTP, one plain request at a time.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use proctor_e2e::port::ReservedPort;
 use serde_json::{Value, json};
 
 use crate::servers::Server;
@@ -12,7 +13,8 @@ use crate::{assert_declared, ids};
 
 #[test]
 fn e9_python_over_http_in_both_eras() {
-    let port = free_port();
+    let reserved = ReservedPort::new();
+    let port = reserved.number();
     let _server = Server::python_with(&["--http", &port.to_string()]);
     handshake_era(port);
     for (method, check) in [
@@ -36,7 +38,8 @@ fn e9_python_over_http_in_both_eras() {
 
 #[test]
 fn e9_typescript_over_http_in_the_handshake_era() {
-    let port = free_port();
+    let reserved = ReservedPort::new();
+    let port = reserved.number();
     let _server = Server::typescript_with(&["--http", &port.to_string()]);
     handshake_era(port);
 }
@@ -60,12 +63,6 @@ fn handshake_era(port: u16) {
     let request = json!({"jsonrpc": "2.0", "id": 2, "method": "evals/list", "params": params});
     let page = message_in(&post(port, &headers, &request));
     assert_eq!(ids(&page), ["note-is-kept-and-found"]);
-}
-
-/// A port that was free a moment ago. The servers can't say which one they took.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Posts one message, as soon as the server listens; gives the whole response.

@@ -259,6 +259,7 @@ impl Stage {
             warnings: std::sync::Mutex::default(),
             cassette: None,
             checkouts: Vec::new(),
+            ended_files: None,
         }
     }
 

@@ -7,7 +7,9 @@ use std::net::TcpListener;
 use proctor_core::event::FindingKind;
 use proctor_e2e::session::{Session, SessionOutcome};
 
-use crate::{CALL, check, could_not_tell, ok, on_http, on_stdio};
+use crate::{
+    BRIEF, CALL, CallLimits, PATIENT, UNCONNECTED, check, could_not_tell, ok, on_http, on_stdio,
+};
 
 const LIBRARY: [&str; 6] = [
     "error sending request",
@@ -99,9 +101,14 @@ fn an_error_page_is_reduced_to_its_text() {
 
 #[test]
 fn a_late_answer_to_our_probe_is_not_held_against_the_server() {
-    let words: Vec<&str> = CALL.into_iter().chain(["--strict"]).collect();
+    // The probe gets a third of the time to connect.
+    let limits = CallLimits {
+        connect: "15s",
+        ..PATIENT
+    };
+    let words: Vec<&str> = limits.call().into_iter().chain(["--strict"]).collect();
     let fixture = proctor_e2e::fixture().display().to_string();
-    let args = ["--era", "handshake", "--mode", "slow-start=1500"];
+    let args = ["--era", "handshake", "--mode", "slow-start=6000"];
     let seen = Session::new(&words).on(fixture, &args).run();
     check(&args, &seen, &ok());
     assert_eq!(seen.found(FindingKind::LateAnswer), 0);
@@ -112,18 +119,18 @@ fn the_time_that_was_set_is_named_not_what_the_probe_left_of_it() {
     let args = ["--mode", "never-answer", "--on", "*"];
     check(
         &args,
-        &on_stdio(&args),
+        &on_stdio(&args, UNCONNECTED),
         &could_not_tell("no response within 3s"),
     );
     check(
         &args,
-        &on_http(&args),
+        &on_http(&args, UNCONNECTED),
         &could_not_tell("no response within 3s"),
     );
     let args = ["--mode", "never-answer"];
     check(
         &args,
-        &on_stdio(&args),
+        &on_stdio(&args, BRIEF),
         &could_not_tell("no response within 700ms"),
     );
 }

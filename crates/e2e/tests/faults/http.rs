@@ -8,7 +8,8 @@ use proctor_e2e::Fixture;
 use proctor_e2e::session::Session;
 
 use crate::{
-    CALL, SessionExpectation, check, could_not_tell, ok, ok_but, on_http, patiently_on_http,
+    BRIEF, CALL, LENIENT, PATIENT, SessionExpectation, UNCONNECTED, check, check_rows,
+    could_not_tell, ok, ok_but, on_http, unanswered,
 };
 
 #[test]
@@ -42,31 +43,31 @@ fn a_server_without_a_response_ends_as_it_should() {
     check_all(&[
         (
             &["--mode", "never-answer", "--on", "*"],
-            could_not_tell("failed to start: no response within 3s"),
+            unanswered("failed to start: no response within 3s", UNCONNECTED),
         ),
         (
             &["--mode", "endless-chunks"],
-            could_not_tell("no response within"),
+            unanswered("no response within", BRIEF),
         ),
         (
             &["--mode", "silent-sse"],
-            could_not_tell("no response within"),
+            unanswered("no response within", BRIEF),
         ),
         (
             &["--mode", "slow-loris"],
-            could_not_tell("no response within"),
+            unanswered("no response within", BRIEF),
         ),
         (
             &["--mode", "never-answer"],
-            could_not_tell("no response within"),
+            unanswered("no response within", BRIEF),
         ),
         (
             &["--mode", "never-answer", "--era", "stateless"],
-            could_not_tell("no response within"),
+            unanswered("no response within", BRIEF),
         ),
         (
             &["--mode", "flood-progress", "--mode", "sse-responses"],
-            could_not_tell("no response within 2s"),
+            unanswered("no response within 6s", LENIENT),
         ),
     ]);
 }
@@ -100,6 +101,7 @@ fn every_fault_ends_as_it_should() {
                 code: 3,
                 says: "without an answer",
                 finds: Some(FindingKind::Malformed),
+                limits: PATIENT,
             },
         ),
         (
@@ -114,9 +116,7 @@ fn every_fault_ends_as_it_should() {
 }
 
 fn check_all(rows: &[(&[&str], SessionExpectation)]) {
-    for (args, expected) in rows {
-        check(args, &on_http(args), expected);
-    }
+    check_rows(rows, on_http);
 }
 
 #[test]
@@ -126,8 +126,9 @@ fn a_result_that_is_too_large_is_not_taken_in() {
         code: 3,
         says: "the response is too large",
         finds: Some(FindingKind::TooLarge),
+        limits: PATIENT,
     };
-    check(&args, &patiently_on_http(&args), &expected);
+    check(&args, &on_http(&args, PATIENT), &expected);
 }
 
 #[test]
@@ -239,8 +240,8 @@ fn whoever_stops_to_wait_says_so_before_the_end() {
         ];
         all.extend(args);
         let server = Fixture::http(&all);
-        let seen = Session::new(&CALL).at(server.url()).run();
-        check(&all, &seen, &could_not_tell("no response within"));
+        let seen = Session::new(&BRIEF.call()).at(server.url()).run();
+        check(&all, &seen, &unanswered("no response within", BRIEF));
         let text = std::fs::read_to_string(&log).unwrap();
         assert!(text.contains("notifications/cancelled"), "{args:?}: {text}");
     }

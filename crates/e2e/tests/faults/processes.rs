@@ -1,12 +1,12 @@
 //! Servers that do not want to end.
 
-use crate::{check, ok, on_stdio};
+use crate::{PATIENT, check, ok, on_stdio};
 
 #[test]
 fn whatever_a_server_does_nothing_of_it_is_left() {
     for mode in ["ignores-sigterm", "ignores-stdin-close", "spawns-children"] {
         let args = ["--mode", mode];
-        check(&args, &on_stdio(&args), &ok());
+        check(&args, &on_stdio(&args, PATIENT), &ok());
     }
     let all = [
         "--mode",
@@ -16,5 +16,5 @@ fn whatever_a_server_does_nothing_of_it_is_left() {
         "--mode",
         "spawns-children",
     ];
-    check(&all, &on_stdio(&all), &ok());
+    check(&all, &on_stdio(&all, PATIENT), &ok());
 }

@@ -5,8 +5,8 @@ use proctor_e2e::fixture;
 use proctor_e2e::session::Session;
 
 use crate::{
-    CALL, SessionExpectation, check, could_not_tell, no_answer, ok, ok_but, on_stdio,
-    patiently_on_stdio,
+    BRIEF, CALL, LENIENT, PATIENT, SessionExpectation, UNCONNECTED, check, check_rows,
+    could_not_tell, no_answer, ok, ok_but, on_stdio, unanswered,
 };
 
 #[test]
@@ -49,16 +49,16 @@ fn a_server_without_a_response_or_with_noise_ends_as_it_should() {
         // It does not answer.
         (
             &["--mode", "never-answer"],
-            could_not_tell("no response within"),
+            unanswered("no response within", BRIEF),
         ),
         (&["--mode", "answer-late=300"], ok()),
         (
             &["--mode", "answer-after-cancel"],
-            could_not_tell("no response within"),
+            unanswered("no response within", BRIEF),
         ),
         (
             &["--mode", "flood-progress"],
-            could_not_tell("no response within 2s"),
+            unanswered("no response within 6s", LENIENT),
         ),
         (&["--mode", "flood-notifications=5000"], ok()),
         // It makes noise.
@@ -74,15 +74,14 @@ fn a_server_without_a_response_or_with_noise_ends_as_it_should() {
                 code: 3,
                 says: "exited with code 3",
                 finds: Some(FindingKind::Noise),
+                limits: PATIENT,
             },
         ),
     ]);
 }
 
 fn check_all(rows: &[(&[&str], SessionExpectation)]) {
-    for (args, expected) in rows {
-        check(args, &on_stdio(args), expected);
-    }
+    check_rows(rows, on_stdio);
 }
 
 #[test]
@@ -98,6 +97,7 @@ fn every_wrong_message_is_noted_and_survived() {
                 code: 3,
                 says: "is not an object",
                 finds: Some(FindingKind::Protocol),
+                limits: PATIENT,
             },
         ),
         (
@@ -130,6 +130,7 @@ fn every_wrong_message_is_noted_and_survived() {
                 code: 0,
                 says: "a\\u{0}b",
                 finds: None,
+                limits: PATIENT,
             },
         ),
     ]);
@@ -146,6 +147,7 @@ fn a_server_that_asks_its_client_gets_an_answer() {
                 code: 0,
                 says: "",
                 finds: None,
+                limits: PATIENT,
             },
         ),
         (
@@ -160,6 +162,7 @@ const fn ok_but_text() -> SessionExpectation {
         code: 0,
         says: "ud800",
         finds: None,
+        limits: PATIENT,
     }
 }
 
@@ -168,7 +171,7 @@ fn a_server_that_never_reads_is_not_waited_for() {
     let args = ["--mode", "never-reads-stdin"];
     check(
         &args,
-        &on_stdio(&args),
+        &on_stdio(&args, UNCONNECTED),
         &could_not_tell("failed to start: no response within"),
     );
 }
@@ -195,7 +198,7 @@ fn noise_is_an_error_when_strict() {
 
 #[test]
 fn whoever_stops_to_wait_says_so() {
-    let seen = on_stdio(&["--mode", "never-answer"]);
+    let seen = on_stdio(&["--mode", "never-answer"], BRIEF);
     let cancelled = seen.frames().any(|frame| {
         frame.direction == Direction::ToServer
             && matches!(&frame.body, Body::Text(text) if text.contains("notifications/cancelled"))
@@ -205,7 +208,7 @@ fn whoever_stops_to_wait_says_so() {
 
 #[test]
 fn what_is_too_large_is_hashed_and_the_next_is_taken() {
-    let seen = patiently_on_stdio(&["--mode", "big-result=104857600"]);
+    let seen = on_stdio(&["--mode", "big-result=104857600"], PATIENT);
     check(
         &["big-result"],
         &seen,
@@ -228,7 +231,7 @@ fn memory_stays_bounded_whatever_comes() {
         "--args",
         r#"{"text":"hi"}"#,
         "--timeout",
-        "20s",
+        "4m",
     ];
     let impatient = [
         "call",
@@ -251,6 +254,7 @@ fn memory_stays_bounded_whatever_comes() {
             code: 0,
             says: "x",
             finds: None,
+            limits: PATIENT,
         },
     );
     check(
@@ -260,6 +264,7 @@ fn memory_stays_bounded_whatever_comes() {
             code: 0,
             says: "deep",
             finds: None,
+            limits: PATIENT,
         },
     );
     check(

@@ -218,7 +218,7 @@ fn an_interrupted_fetch_leaves_nothing() {
         .check(&["--yes"])
         .env("GIT_SSH_COMMAND", &script)
         .start();
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + Duration::from_mins(3);
     while !Path::new(&mark).exists() {
         assert!(Instant::now() < deadline, "git was not started");
         std::thread::sleep(Duration::from_millis(5));

@@ -36,28 +36,25 @@ use proctor_wire::recorder::Recorder;
 const KEY: &str = "sk-canary-0123456789abcdef";
 
 /// For models that answer, however busy the machine is.
-const SLOW: ModelTimeouts = timeouts(Duration::from_secs(20));
+const SLOW: ModelTimeouts = timeouts(Duration::from_mins(2));
 
 /// For models that don't.
 const QUICK: ModelTimeouts = timeouts(Duration::from_millis(700));
 
+/// For models that don't, and then do.
+const LENIENT: ModelTimeouts = timeouts(Duration::from_secs(8));
+
 const fn timeouts(each: Duration) -> ModelTimeouts {
     ModelTimeouts {
-        connect: Duration::from_secs(20),
+        connect: Duration::from_mins(2),
         first_byte: each,
         idle: each,
-        total: Duration::from_secs(30),
+        total: Duration::from_mins(3),
     }
 }
 
-fn needed<'a>(answers: impl IntoIterator<Item = &'a FixtureReply>) -> ModelTimeouts {
-    let stalls =
-        |answer: &FixtureReply| matches!(answer, FixtureReply::Never | FixtureReply::Stalls(_));
-    if answers.into_iter().any(stalls) {
-        QUICK
-    } else {
-        SLOW
-    }
+fn stalls(answer: &FixtureReply) -> bool {
+    matches!(answer, FixtureReply::Never | FixtureReply::Stalls(_))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -139,7 +136,7 @@ fn hello() -> ModelRequest {
 
 /// Asks once.
 async fn ask(provider: Provider, answer: FixtureReply) -> Result<Reply, ModelError> {
-    let timeouts = needed([&answer]);
+    let timeouts = if stalls(&answer) { QUICK } else { SLOW };
     let fixture = FixtureModel::start([answer]);
     let model = provider.named(&fixture, provider.id(), timeouts);
     model.ask(&hello()).await
@@ -168,7 +165,11 @@ async fn ask_patiently(
     provider: Provider,
     answers: Vec<FixtureReply>,
 ) -> (Result<PricedReply, AskError>, Duration, usize) {
-    let timeouts = needed(&answers);
+    let timeouts = if answers.iter().any(stalls) {
+        LENIENT
+    } else {
+        SLOW
+    };
     let fixture = FixtureModel::start(answers);
     let model = provider.named(&fixture, provider.id(), timeouts);
     let asker = asker(model, Recorder::nothing(), Budget::default());

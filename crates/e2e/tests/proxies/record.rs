@@ -143,9 +143,10 @@ fn a_recording_ends_as_its_server_does() {
         assert_eq!(talk.end().code, Some(code), "{server:?}");
         assert_eq!(outcome(&place.recorded()), Some(expected), "{server:?}");
     };
-    check(&["true"], 0, Outcome::Passed);
-    check(&["sh", "-c", "exit 41"], 41, Outcome::Failed);
-    check(&["sh", "-c", "kill -9 $$"], 137, Outcome::Failed);
+    // They end after their client has closed the connection.
+    check(&["cat"], 0, Outcome::Passed);
+    check(&["sh", "-c", "cat; exit 41"], 41, Outcome::Failed);
+    check(&["sh", "-c", "cat; kill -9 $$"], 137, Outcome::Failed);
     check(&["/no/such/server"], 3, Outcome::Errored);
     let usage = Command::new(proctor())
         .args(["record", "--out", "x"])
@@ -156,7 +157,7 @@ fn a_recording_ends_as_its_server_does() {
 #[test]
 fn the_server_gets_the_whole_environment_and_the_folder() {
     let place = RecordingFolder::new();
-    let mut command = place.record(&["sh", "-c", "echo \"$ODD_ONE $OPENAI_API_KEY\"; pwd"]);
+    let mut command = place.record(&["sh", "-c", "cat; echo \"$ODD_ONE $OPENAI_API_KEY\"; pwd"]);
     command.env("ODD_ONE", "is here");
     command.env("OPENAI_API_KEY", "sk-not-for-the-record");
     let mut talk = StdioProgram::start(command, StdioKind::Pipes);

@@ -4,7 +4,6 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use proctor_core::event::{Actor, Direction, EventKind};
 use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::{RunReader, TrialFile};
 use proctor_core::transcript::Call;
+use proctor_e2e::port::ReservedPort;
 use proctor_e2e::proctor;
 use proctor_wire::proxy::Admission;
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,7 +22,7 @@ use super::hosted::{HostedServer, Kind};
 use super::packages::{program, wait};
 
 /// How long a proxy may take to end.
-const END: Duration = Duration::from_secs(20);
+const END: Duration = Duration::from_mins(3);
 
 /// What a client is told of a server.
 #[derive(Debug, Clone)]
@@ -310,9 +310,8 @@ impl ListeningServer {
 
     /// Starts `server-everything`, which says where it listens on stderr and does not choose its port.
     pub fn everything(transport: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        let port = listener.local_addr().expect("it has an address").port();
-        drop(listener);
+        let reserved = ReservedPort::new();
+        let port = reserved.number();
         let file = program("node/node_modules/.bin/mcp-server-everything");
         let mut child = Command::new(file)
             .arg(transport)

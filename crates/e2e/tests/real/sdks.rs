@@ -7,10 +7,11 @@ use std::path::Path;
 use std::process::Command;
 
 use proctor_core::event::{Direction, EventKind};
+use proctor_e2e::port::ReservedPort;
 use proctor_e2e::session::{Session, SessionOutcome};
 use serde_json::Value;
 
-use crate::servers::{ListeningServer, free_port, installed};
+use crate::servers::{ListeningServer, installed};
 
 /// The SDK of a server.
 #[derive(Clone, Copy, Debug)]
@@ -51,16 +52,16 @@ impl SmallServer {
         ] {
             std::fs::copy(source.join(file), folder.path().join(file)).unwrap();
         }
-        let port = free_port();
+        let port = ReservedPort::new();
         let mut command = match sdk {
             Sdk::Python(place, package) => python(folder.path(), Some(place), package),
             Sdk::Python2 => python(folder.path(), None, "mcp"),
             Sdk::TypeScript1 => node(folder.path(), "clients", "typescript-1.mjs"),
             Sdk::TypeScript2 => node(folder.path(), "sdks/typescript-2", "typescript-2.mjs"),
         };
-        command.args([mode, &port.to_string()]);
+        command.args([mode, &port.number().to_string()]);
         Self {
-            server: ListeningServer::start(&mut command, port, "mcp"),
+            server: ListeningServer::start(&mut command, &port, "mcp"),
             _folder: folder,
         }
     }

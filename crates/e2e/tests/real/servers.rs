@@ -1,9 +1,11 @@
 //! The real servers that `scripts/install-servers` installs, and how they are started.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use proctor_e2e::port::ReservedPort;
 
 /// A server on stdio, what it must offer, and a call with a known answer.
 pub struct RealServer {
@@ -161,18 +163,19 @@ pub fn time() -> RealServer {
 impl ListeningServer {
     /// Over `streamableHttp` or `sse`.
     pub fn everything(transport: &str) -> Self {
-        let port = free_port();
+        let port = ReservedPort::new();
         let program = "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
         let path = if transport == "sse" { "sse" } else { "mcp" };
         let mut command = Command::new("node");
         command
             .args([&installed(program), transport])
-            .env("PORT", port.to_string());
-        Self::start(&mut command, port, path)
+            .env("PORT", port.number().to_string());
+        Self::start(&mut command, &port, path)
     }
 
     /// What a command starts at a port.
-    pub fn start(command: &mut Command, port: u16, path: &str) -> Self {
+    pub fn start(command: &mut Command, port: &ReservedPort, path: &str) -> Self {
+        let port = port.number();
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -198,12 +201,6 @@ impl Drop for ListeningServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A port that is free, for now.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 pub fn node(name: &str) -> String {

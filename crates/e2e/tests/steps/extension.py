@@ -40,7 +40,10 @@ for line in sys.stdin:
             print("about to die", file=sys.stderr, flush=True)
             os._exit(7)
         elif operation == "hang":
-            time.sleep(params["args"]["seconds"])
+            # Says that it has begun, and hangs until it may go on.
+            open(params["args"]["begun"], "w").close()
+            while not os.path.exists(params["args"]["go"]):
+                time.sleep(0.01)
             answer({"success": True})
         elif operation == "flood":
             for n in range(20000):

@@ -34,7 +34,7 @@ impl Server {
     }
 
     fn request(&self) -> String {
-        let limit = Duration::from_secs(5);
+        let limit = Duration::from_mins(3);
         self.requests.recv_timeout(limit).expect("a request")
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proctor_core::event::{Blame, Body, Phase};
 use proctor_core::suite::step::{Action, ScriptSource, ScriptStep};
@@ -48,7 +48,20 @@ async fn the_exit_code_decides() {
 #[tokio::test]
 async fn what_it_wrote_is_there_for_later_steps() {
     let mut stage = Stage::new();
-    let action = stage.inline("echo one; sleep 0.05; echo two >&2; sleep 0.05; echo three");
+    // Two pipes have no order, so that each text waits until the one before has been read.
+    let action = stage.inline(
+        r#"#!/usr/bin/env python3
+import fcntl, os, struct, termios, time
+def say(stream, text):
+    os.write(stream, text)
+    while struct.unpack("i", fcntl.ioctl(stream, termios.FIONREAD, b"    "))[0]:
+        time.sleep(0.01)
+say(1, b"one\n")
+say(2, b"two\n")
+say(1, b"three\n")
+time.sleep(0.1)
+"#,
+    );
     let result = stage.run(Phase::Setup, "made", action).await;
     passes(&result);
     assert_eq!(result.output.as_deref(), Some("one\ntwo\nthree\n"));
@@ -164,17 +177,23 @@ async fn it_has_the_users_environment_without_the_keys_of_models() {
 #[tokio::test]
 async fn one_that_does_not_end_is_ended() {
     let mut stage = Stage::new();
-    let action = change(
-        stage.inline("trap '' TERM; echo begun; (sleep 600 &); sleep 600"),
-        |script| script.timeout = Duration::from_millis(300),
-    );
-    let result = stage.verify(action).await;
-    cannot_tell(
-        &result,
-        Blame::Suite,
-        "the script timed out after 300ms; the end of its output:\nbegun",
-    );
-    assert_eq!(stage.left.count(), 0);
+    // A busy machine may need longer to begin.
+    for (limit, is_last) in [(300, false), (3000, false), (30_000, true)] {
+        let action = change(
+            stage.inline("trap '' TERM; echo begun; (sleep 600 &); sleep 600"),
+            |script| script.timeout = Duration::from_millis(limit),
+        );
+        let result = stage.verify(action).await;
+        assert_eq!(stage.left.count(), 0);
+        let limit = proctor_core::duration::render(Duration::from_millis(limit));
+        let reason = format!("the script timed out after {limit}");
+        cannot_tell(&result, Blame::Suite, &reason);
+        if is_last || result.output.as_deref() == Some("begun\n") {
+            let reason = format!("{reason}; the end of its output:\nbegun");
+            cannot_tell(&result, Blame::Suite, &reason);
+            break;
+        }
+    }
     stage.close().await;
 }
 
@@ -199,10 +218,9 @@ async fn a_flood_is_read_and_only_its_end_kept() {
 async fn a_dropped_step_leaves_nothing_but_its_end() {
     let mut stage = Stage::new();
     let script = "trap 'sleep 0.3; exit' TERM; echo $$ > pid; echo begun; (setsid sleep 600 &)
-        while true; do sleep 0.05; done";
-    let action = stage.inline(script);
-    let dropped = timeout(Duration::from_millis(500), stage.setup(action)).await;
-    assert!(dropped.is_err());
+        touch ready; while true; do sleep 0.05; done";
+    let (action, ready) = (stage.inline(script), stage.folder().join("ready"));
+    stage.drop_when(action, || ready.exists()).await;
     let ended = &stage.ends()[0];
     let stopped = Verdict::unknown("the step was interrupted");
     assert_eq!(ended.verdict, stopped);
@@ -234,11 +252,9 @@ async fn what_it_left_running_goes_on_until_the_end() {
     let action = change(stage.inline(script), |script| {
         script.env.insert("PORT".to_owned(), text("{random.port}"));
     });
-    let started = Instant::now();
     let result = stage.setup(action).await;
     passes(&result);
     assert!(result.output.unwrap().contains("started"));
-    assert!(started.elapsed() < Duration::from_secs(5));
     let alive = stage.inline("sleep 0.1; kill -0 $(cat pid)");
     passes(&stage.verify(alive).await);
     assert!(stage.left.count() > 0);

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 /// Carried by everything that steps start.
 const MARK: &str = "PROCTOR_STEPS_MARK";
 /// The longest that anything here may take.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_mins(3);
 
 static STAGES: AtomicU32 = AtomicU32::new(0);
 
@@ -70,7 +70,6 @@ impl Stage {
             connect.inherited.insert(key.to_owned(), "a key".to_owned());
         }
         connect.pass.push(MARK.to_owned());
-        connect.timeouts.request = Duration::from_secs(2);
         // These tests use its random values only.
         connect.trial = Some(TrialFolder::new("one").values().clone());
         options(&mut connect);
@@ -108,6 +107,39 @@ impl Stage {
         self.steps.run(phase, &step(id, action)).await
     }
 
+    /// Runs a step of the verification, and drops it once something holds.
+    pub async fn drop_when(&mut self, action: Action, holds: impl Fn() -> bool) {
+        let waiting = async {
+            let started = Instant::now();
+            while !holds() {
+                assert!(started.elapsed() < LIMIT, "it never came to that");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            // In each of these, the step reads all output that is there.
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            ended = self.verify(action) => panic!("the step ended: {ended:?}"),
+            () = waiting => {}
+        }
+    }
+
+    /// Whether a running trial has recorded this text.
+    pub fn records(record: &Path, text: &str) -> bool {
+        let files = fs::read_dir(record.join("trials"))
+            .expect("trials")
+            .flatten();
+        let mut texts = files.map(|file| fs::read(file.path()).unwrap_or_default());
+        texts.any(|bytes| String::from_utf8_lossy(&bytes).contains(text))
+    }
+
+    /// The folder of the record.
+    pub fn record(&self) -> PathBuf {
+        self.folder.path().join("record")
+    }
+
     pub fn fill(&self, template: &str) -> String {
         let filled = self.steps.fill(&text(template));
         filled.unwrap_or_else(|error| format!("error: {error}"))
@@ -126,7 +158,7 @@ impl Stage {
     /// All that was recorded.
     pub fn events(&self) -> Vec<EventKind> {
         self.run.flush();
-        let run = RunReader::open(&self.folder.path().join("record")).expect("a record");
+        let run = RunReader::open(&self.record()).expect("a record");
         let trials = run.trials().expect("trials");
         let events = run.trial(&trials[0]).expect("a trial");
         events.map(|event| event.expect("an event").event).collect()

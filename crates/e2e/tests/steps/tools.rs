@@ -6,7 +6,6 @@ use proctor_core::event::{Actor, Blame, EventKind, Phase};
 use proctor_core::suite::step::{Action, ContentCheck, PatternTemplate, ToolStep};
 use proctor_e2e::client::stdio_server;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use crate::stage::{Stage, cannot_tell, equals, fails, passes, text, value};
 
@@ -146,7 +145,12 @@ async fn a_tool_that_fails_does_what_it_should_or_not() {
 #[tokio::test]
 async fn a_server_that_does_not_answer_can_not_tell() {
     let check = async |args: &[&str], blame: Blame, says: &str| {
-        let mut stage = stage(args);
+        let hasty = |connect: &mut proctor_wire::client::ConnectOptions| {
+            if args.contains(&"never-answer") {
+                connect.timeouts.request = Duration::from_secs(2);
+            }
+        };
+        let mut stage = Stage::connecting(vec![stdio_server(args)], Vec::new(), hasty);
         let action = Action::CallTool(call("echo", &json!({"text": "hi"})));
         cannot_tell(&stage.verify(action).await, blame, says);
         stage.close().await;
@@ -165,9 +169,10 @@ async fn a_server_that_does_not_answer_can_not_tell() {
 #[tokio::test]
 async fn a_dropped_call_leaves_the_connection_as_it_was() {
     let mut stage = stage(&[]);
-    let sleep = Action::CallTool(call("sleep", &json!({"ms": 60000})));
-    let dropped = timeout(Duration::from_millis(700), stage.verify(sleep)).await;
-    assert!(dropped.is_err());
+    let sleep = Action::CallTool(call("sleep", &json!({"ms": 600_000})));
+    let record = stage.record();
+    let is_called = || Stage::records(&record, "tools/call");
+    stage.drop_when(sleep, is_called).await;
     assert_eq!(stage.ends().len(), 1);
     let echo = Action::CallTool(call("echo", &json!({"text": "hi"})));
     passes(&stage.run(Phase::Cleanup, "cleanup_0", echo).await);

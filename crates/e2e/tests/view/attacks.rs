@@ -183,11 +183,13 @@ fn a_thousand_connections_are_bounded_and_the_server_goes_on() {
     run(&suite, "one");
     let viewer = Viewer::start(suite.folder(), &["runs"]);
     let mut idle: Vec<TcpStream> = (0..1000).map(|_| viewer.connect()).collect();
-    // The last one is refused with a reason.
-    let mut text = String::new();
-    let _ = idle.last_mut().unwrap().read_to_string(&mut text);
-    assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
-    assert!(text.contains("too many connections"), "{text}");
+    // Those without a place are refused with a reason. The last is one of them, unless the server was slow to take them all.
+    let is_refused = |stream: &mut TcpStream| {
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        text.starts_with("HTTP/1.1 503 ") && text.contains("too many connections")
+    };
+    assert!(idle.iter_mut().rev().any(is_refused));
     let held = fs::read_dir(format!("/proc/{}/fd", viewer.id()))
         .unwrap()
         .count();

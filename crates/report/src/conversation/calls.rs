@@ -6,11 +6,22 @@ use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::Value;
 
 use super::screen::Screen;
-use super::{BAD, FAINT, STRONG};
+use super::{BAD, DOUBTFUL, FAINT, STRONG};
 use crate::words;
 
 /// Renders a call. `note` is shown behind its name.
 pub(super) fn render(screen: &mut Screen, call: &Call, note: Option<&str>) {
+    request(screen, call, note);
+    outcome(screen, &call.answer);
+}
+
+/// Renders a call whose response may still arrive.
+pub(super) fn render_open(screen: &mut Screen, call: &Call) {
+    request(screen, call, None);
+    screen.line(2, "→ no response yet", Some(DOUBTFUL));
+}
+
+fn request(screen: &mut Screen, call: &Call, note: Option<&str>) {
     let (what, arguments) = match &call.request {
         CallRequest::Tool { name, arguments } => {
             (format!("{}.{name}", call.server), Some(arguments))
@@ -28,7 +39,6 @@ pub(super) fn render(screen: &mut Screen, call: &Call, note: Option<&str>) {
         Some(Ok(Some(value))) => screen.block(2, &laid_out(value, screen.room(2)), None),
         Some(Err(unread)) => screen.line(2, &format!("arguments {unread}"), Some(FAINT)),
     }
-    outcome(screen, &call.answer);
 }
 
 fn outcome(screen: &mut Screen, outcome: &CallOutcome) {

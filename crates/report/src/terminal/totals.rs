@@ -19,7 +19,9 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
         shown(page, summary, part);
     }
     trials(page, report);
-    if !is_selected {
+    // A case of a shard has trials in other shards.
+    let shard = sentences::shard(summary);
+    if !is_selected && shard.is_none() {
         page.fact("Cases", &sentences::cases(summary));
     }
     // Several agents are in the table above.
@@ -184,6 +186,11 @@ fn gate(page: &mut Page, report: &Report<'_>) {
     if report.part.is_some() {
         return;
     }
+    if sentences::shard(report.summary).is_some() {
+        page.more("run `proctor result merge` when all shards have ended");
+        page.fact("Exit", &exit(report));
+        return;
+    }
     let cells = match report.gate {
         Gate::Met => Vec::new(),
         Gate::Missed { .. } => cells(report.summary, CaseVerdict::Missed),
@@ -193,6 +200,7 @@ fn gate(page: &mut Page, report: &Report<'_>) {
     let is_whole = cells.is_empty()
         || !report.summary.changed_trials.is_empty()
         || failed_cleanup(report.summary).is_some()
+        || report.summary.plan.shard.is_some()
         || report.summary.plan.gates.is_some()
         || !report.summary.plan.known_failures.is_empty();
     let reasons = if is_whole {
@@ -207,6 +215,10 @@ fn gate(page: &mut Page, report: &Report<'_>) {
         let more = words::count((reasons.len() - REASONS) as u64, "more case");
         page.more(&format!("… and {more}"));
     }
+    page.fact("Exit", &exit(report));
+}
+
+fn exit(report: &Report<'_>) -> String {
     let why = printable(sentences::exit_reason(report));
-    page.fact("Exit", &format!("{}: {why}", report.exit));
+    format!("{}: {why}", report.exit)
 }

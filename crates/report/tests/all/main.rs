@@ -4,6 +4,7 @@ mod compare;
 mod contract;
 mod conversation;
 mod csv;
+mod followed;
 mod html;
 mod json;
 mod junit;

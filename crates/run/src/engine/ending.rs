@@ -16,6 +16,7 @@ use proctor_core::summary::{Summary, TrialResult};
 
 use super::folder::OpenRun;
 use super::running::{RunCompletion, RunInProgress};
+use super::sharding;
 use crate::runner::TrialOutcomes;
 
 /// The result of a run.
@@ -141,7 +142,10 @@ impl SummedRun {
         });
         let gate = Gate::of(&summary);
         summary.ended = earlier;
-        let (exit, note) = with_invalid(exit_of(&completion, &gate), &summary.plan.not_run);
+        let (exit, note) = match summary.plan.shard {
+            Some(_) => shard_exit(&completion, &summary),
+            None => with_invalid(exit_of(&completion, &gate), &summary.plan.not_run),
+        };
         let (exit, note) = if summary.changed_trials.is_empty() {
             (exit, note)
         } else {
@@ -154,6 +158,7 @@ impl SummedRun {
             changed_trials: summary.changed_trials.clone(),
             no_regression_over,
             failed_cleanup,
+            missing: Vec::new(),
         };
         let kept = written.writer.end(at, ended.clone());
         if kept.is_ok() {
@@ -187,6 +192,22 @@ fn exit_of(completion: &RunCompletion, gate: &Gate) -> (u8, Option<String>) {
         RunCompletion::Invalid(reason) => (USAGE, Some(reason.clone())),
         RunCompletion::ContractBroken(reason) => (FAILED, Some(reason.clone())),
         RunCompletion::Broken(error) => (INCONCLUSIVE, Some(causes(error).join(": "))),
+    }
+}
+
+/// The exit code of a shard: whether each of its trials has a verdict, never whether they passed.
+fn shard_exit(completion: &RunCompletion, summary: &Summary) -> (u8, Option<String>) {
+    let is_finished = matches!(completion, RunCompletion::Finished(_));
+    let (exit, note) = exit_of(completion, &Gate::Met);
+    match sharding::inconclusive(summary) {
+        Some(reason) if exit == 0 => (INCONCLUSIVE, note.or(Some(reason))),
+        None if exit == 0 && is_finished => {
+            let note = "each trial has a verdict; the gate belongs to the merged run";
+            (exit, Some(note.to_owned()))
+        }
+        // A broken contract keeps trials from running: the gate of the whole run says what that means.
+        _ if exit == FAILED => (INCONCLUSIVE, note),
+        _ => (exit, note),
     }
 }
 

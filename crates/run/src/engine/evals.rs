@@ -56,6 +56,7 @@ pub(super) async fn prepare(
         stop_when_decided: options.run.stop_when_decided,
         protocol: None,
         profile: None,
+        shard: None,
     };
     let mut suite = bare_suite(&options.servers);
     stand_in(&asked, &mut suite, host)?;

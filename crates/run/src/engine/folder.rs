@@ -15,8 +15,8 @@ use super::ending;
 use super::error::EngineError;
 use super::options::RunOptions;
 use super::runs::{self, RUNS};
-use super::source_context;
 use super::{Engine, PreparedRun, RunInProgress};
+use super::{sharding, source_context};
 use crate::context::RunContext;
 use crate::runner::{TrialOutcomes, TrialSpec};
 
@@ -72,6 +72,12 @@ pub(super) fn open(engine: &Engine, prepared: PreparedRun) -> Result<RunInProgre
     } = prepared;
     let is_resumed = resumed.is_some();
     let stop_when_decided = planned.asked.stop_when_decided;
+    let planned = sharding::with_hash(planned, &context.redactor);
+    let resumed = match resumed {
+        Some(resumed) => Some(resumed),
+        None => sharding::earlier_execution(&options, &planned)?.map(|folder| (folder, true)),
+    };
+    let is_resumed = is_resumed || resumed.is_some();
     let written = match resumed {
         Some((folder, retry_errors)) => resume(&folder, &context, trials, retry_errors)?,
         None => create(engine, &options, &context, planned, trials)?,

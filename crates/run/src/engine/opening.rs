@@ -98,6 +98,7 @@ pub(super) fn context(
         seen: std::sync::Mutex::default(),
         cassette,
         checkouts: Vec::new(),
+        ended_files: None,
         suite,
         environment: env,
     })

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use proctor_core::event::{PassHatGate, PlannedProfile};
 use proctor_core::plan::PlanOptions;
+use proctor_core::shard::Shard;
 use proctor_core::suite::Server;
 use proctor_core::suite::protocol::ProtocolPin;
 use proctor_wire::client::Timeouts;
@@ -154,6 +155,16 @@ pub struct RunOptions {
     pub stop_when_decided: bool,
     /// The profile that set some of these options, for the record.
     pub profile: Option<PlannedProfile>,
+    /// The part of the run that this process executes, if several machines execute it.
+    pub shard: Option<ShardOption>,
+}
+
+/// The part of a run that a process executes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardOption {
+    pub shard: Shard,
+    /// The name of the run that the shards belong to.
+    pub run_id: Option<String>,
 }
 
 /// The conditions for success of a run.

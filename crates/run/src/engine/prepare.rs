@@ -25,7 +25,7 @@ use super::options::{CheckOptions, GateOptions, RunOptions, RunSource};
 use super::planning::{SuiteLocation, plan, plan_again};
 use super::rerun::{self, EarlierRun};
 use super::sources::{self, FetchTerms};
-use super::{Engine, extensions, gates, shipped};
+use super::{Engine, extensions, gates, runs, sharding, shipped};
 use crate::context::RunContext;
 use crate::runner::TrialSpec;
 
@@ -43,6 +43,19 @@ pub struct PreparedRun {
 }
 
 impl PreparedRun {
+    /// The folder that the run will have, if it is chosen. A new one is chosen now if it is not.
+    pub fn choose_folder(&mut self) -> Result<PathBuf, EngineError> {
+        if let Some(folder) = &self.options.folder {
+            return Ok(folder.clone());
+        }
+        let name = self.context.redactor.text(&self.context.suite.name);
+        let folder = runs::reserve(&name);
+        let folder = folder
+            .map_err(|error| EngineError::unusable("can't create the folder of the run", error))?;
+        self.options.folder = Some(folder.clone());
+        Ok(folder)
+    }
+
     /// What it will cost; `None` for a resumed run and a replay.
     pub fn estimate(&self) -> Option<&Estimate> {
         self.estimate.as_ref()
@@ -91,6 +104,7 @@ pub(super) async fn load_run(
     options: &CheckOptions,
     host: &dyn Host,
 ) -> Result<LoadedSuite, EngineError> {
+    sharding::refuse_conflicts(options)?;
     let (resumed, replayed) = match &options.source {
         RunSource::File(_) => (None, None),
         RunSource::Resume {
@@ -166,7 +180,7 @@ pub(super) async fn plan_loaded(
     if earlier.is_none() {
         asked.known_failures = gates::known_failures(&suite, &own_agents);
     }
-    let (planned, trials) = if let Some(earlier) = earlier {
+    let (planned, mut trials) = if let Some(earlier) = earlier {
         plan_again(engine, &suite, earlier)?
     } else {
         let mut wanted = options.plan.clone().unwrap_or_default();
@@ -187,7 +201,9 @@ pub(super) async fn plan_loaded(
         }
     };
     gates::refuse_impossible(&planned)?;
-    let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
+    let share = sharding::keep_own(&planned, &suite, &mut trials)?;
+    let run = sharding::with_share(&options.run, share);
+    let mut context = context(engine, &run, &asked, suite, &trials, host)?;
     context.checkouts = checkouts;
     let timeouts = &mut context.timeouts;
     timeouts.request = options.call_timeout;
@@ -200,7 +216,7 @@ pub(super) async fn plan_loaded(
             ..planned
         },
         trials,
-        options: options.run.clone(),
+        options: run,
         resumed,
         estimate: None,
     })
@@ -225,6 +241,7 @@ fn requested_options(
         stop_when_decided: options.run.stop_when_decided,
         protocol: options.protocol.map(|pin| pin.to_string()),
         profile: options.run.profile.clone().map(Box::new),
+        shard: options.run.shard.as_ref().map(sharding::planned),
     };
     let (RunSource::Replay { folder, strict, .. }, Some(then)) = (&options.source, replayed) else {
         return Ok(asked);
@@ -254,6 +271,7 @@ fn options_to_resume(
             "a resumed run keeps its plan; `-n`, `--run` and limits can't be changed",
         ));
     }
+    sharding::refuse_resume(earlier)?;
     if !options.run.gates.is_empty() {
         return Err(EngineError::usage(
             "a resumed run keeps its gates; check others with `proctor result verify`",
@@ -281,6 +299,7 @@ fn options_to_resume(
             None => earlier.protocol.clone(),
         },
         profile: earlier.profile.clone(),
+        shard: earlier.shard.clone(),
     })
 }
 

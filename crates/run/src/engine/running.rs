@@ -63,6 +63,13 @@ impl RunInProgress {
         &self.redactor
     }
 
+    /// Sends the name of each trial's file to `files` when the trial has ended.
+    pub fn send_ended_files(&mut self, files: UnboundedSender<String>) {
+        if let Some(context) = &mut self.context {
+            context.ended_files = Some(files);
+        }
+    }
+
     /// The number of trials left to run.
     pub fn trials(&self) -> usize {
         self.written.trials.len()

@@ -52,6 +52,23 @@ pub(super) fn create(
     }))
 }
 
+/// Creates a new folder for a run, in the default folder of runs.
+pub(super) fn reserve(name: &str) -> std::io::Result<PathBuf> {
+    ignore();
+    let runs = Path::new(RUNS);
+    let mut new = DirBuilder::new();
+    new.recursive(true).mode(0o700).create(runs)?;
+    for folder in folders(runs, name) {
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // After four billion folders.
+    Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
 /// Candidate folders for a run, best first: the time and a name, then with a number.
 fn folders(runs: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use<> {
     let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();

@@ -201,6 +201,8 @@ impl ProxySession {
         let mut cause = Cause::Server;
         loop {
             tokio::select! {
+                // The input first: a client that has closed it left before a server that has ended.
+                biased;
                 dry = input.run(), if input.is_open() => match dry {
                     PumpEnd::Ended if output.is_open() => cause = Cause::Closed,
                     // The output ends because the server did.

@@ -10,6 +10,7 @@ use super::screen::RunScreen;
 use super::signals::{RunSignals, RunStage};
 use crate::args::{ReportFormat, RunArgs};
 use crate::commands::shown;
+use crate::commands::store::ShardUploads;
 use crate::commands::target::Targets;
 use crate::exit::Exit;
 use crate::output;
@@ -24,6 +25,8 @@ pub(super) struct RunFinisher<'a> {
     pub(super) redactor: &'a Redactor,
     pub(super) signals: RunSignals,
     pub(super) screen: RunScreen,
+    /// The uploads of a shard with a store.
+    pub(super) uploads: Option<ShardUploads>,
     /// The job on GitHub Actions, unless `--no-github` is given.
     pub(super) job: Option<GitHubJob>,
 }
@@ -59,6 +62,7 @@ impl RunFinisher<'_> {
         for error in &errors {
             output::error(error, self.redactor);
         }
+        let is_uploaded = self.uploads.is_none_or(ShardUploads::finish);
         let kept = result.context("can't read the run").and_then(|result| {
             result.kept.context("the record is incomplete")?;
             Ok(Exit::from_code(result.exit))
@@ -66,6 +70,8 @@ impl RunFinisher<'_> {
         match kept {
             // A requested file is missing, so the command did not succeed.
             Ok(Exit::Ok) if !errors.is_empty() => Exit::Inconclusive,
+            // The merged run would lack what is not in the store.
+            Ok(Exit::Ok) if !is_uploaded => Exit::Inconclusive,
             Ok(exit) => exit,
             // Without a complete record, the result is inconclusive.
             Err(_) if is_known => Exit::Inconclusive,

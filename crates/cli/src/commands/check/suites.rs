@@ -53,6 +53,10 @@ pub(super) fn start(args: &CheckArgs) -> anyhow::Result<Exit> {
         .into());
     }
     anyhow::ensure!(
+        args.shard.is_none(),
+        "`--shard` splits one suite; name one eval file"
+    );
+    anyhow::ensure!(
         args.replay.is_none(),
         "`--replay` replays one suite; name one eval file"
     );

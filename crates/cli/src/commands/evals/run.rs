@@ -44,5 +44,5 @@ fn start(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
     let prepared = prepare_with(&host, format, engine.prepare_evals(&options, &host))?;
     // The plan holds the verdicts of the base.
     drop(base);
-    run_prepared(&args.run, &engine, prepared, &host)
+    run_prepared(&args.run, &engine, prepared, None, &host)
 }

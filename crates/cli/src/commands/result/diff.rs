@@ -1,7 +1,10 @@
 //! `proctor result diff`: whether one run is worse than another.
 
+mod suites;
+
 use anyhow::{Context, bail};
 use proctor_core::compare::{Comparison, RunFacts};
+use proctor_core::runs;
 use proctor_report::compare::{CompareReport, json, markdown, text};
 
 use super::{sheet_style, source};
@@ -13,6 +16,13 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let base = args.base.as_ref().or(args.base_file.as_ref());
     let new = args.new.as_ref().or(args.current.as_ref());
     let (base, new) = base.zip(new).context("name the runs: BASE and NEW")?;
+    match (runs::is_store(base), runs::is_store(new)) {
+        (true, true) => return suites::run(base, new, args.output),
+        (false, false) => {}
+        (true, false) | (false, true) => {
+            bail!("name two runs, or two folders that hold the runs of several suites")
+        }
+    }
     let (base, new) = (source::open(base)?, source::open(new)?);
     // A run is never worse than itself, so a slip of the pen would always be green.
     if base.is_same(&new) {

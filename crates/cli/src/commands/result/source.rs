@@ -1,4 +1,4 @@
-//! Opens the run that the user named, whatever holds it: a folder, a pack, or a result file.
+//! Opens the run that the user named, whatever holds it: a folder, a pack, a result file, or a store.
 //!
 //! The main type is [`RunSource`]. A pack is unpacked, and a result file imported, into a private folder that
 //! lives as long as the source. So all commands read records, and nothing else.
@@ -18,7 +18,7 @@ use proctor_core::summary::Summary;
 use proctor_report::Report;
 use proctor_run::engine::runs::RUNS;
 
-use super::super::known_secrets;
+use super::super::{engine, known_secrets, store};
 
 /// A run that is open for reading.
 pub(in crate::commands) struct RunSource {
@@ -74,6 +74,13 @@ impl RunSource {
 
 /// Opens the run that the user named.
 pub(in crate::commands) fn open(run: &Path) -> anyhow::Result<RunSource> {
+    if let Some(url) = store::url(run) {
+        let shards = store::fetch(url)?;
+        return copied(run.to_owned(), |_, folder| {
+            engine()?.merge(&shards, Some(folder))?;
+            Ok(url.rsplit('/').next().map(str::to_owned))
+        });
+    }
     match runs::find(Path::new(RUNS), run)? {
         NamedRun::Folder(folder) => Ok(RunSource {
             run: RunReader::open(&folder)?,

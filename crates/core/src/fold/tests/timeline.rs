@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 
-use super::super::timeline::each_item;
 use super::*;
 use crate::event::{ModelAsked, ModelReplied, Purpose};
 use crate::model::{StopReason, Usage};
@@ -44,11 +43,13 @@ impl Trial {
         let blobs = Blobs::of_run(Path::new("none"));
         let outline = TrialOutline::of_events(self.events(), &blobs, options).unwrap();
         let mut items = Vec::new();
-        each_item::<RecordError>(self.events(), &blobs, options, |item| {
+        let take = |item| -> Result<(), RecordError> {
             items.push(item);
             Ok(())
-        })
-        .unwrap();
+        };
+        outline
+            .each_item_of(self.events(), &blobs, options, take)
+            .unwrap();
         (outline, items)
     }
 }
@@ -162,4 +163,35 @@ fn an_answered_call_makes_room_for_the_next() {
     assert!(items.iter().all(is_read));
     let (_, whole) = trial.folded_with(&options).into_timeline();
     assert_eq!(whole.iter().filter(|item| is_read(item)).count(), 1);
+}
+
+#[test]
+fn a_call_without_a_response_holds_up_no_other() {
+    let options = FoldOptions {
+        payload_bytes: 200,
+        ..with_turns()
+    };
+    let mut trial = Trial::stdio().calls("900", "lost");
+    for id in 0..100 {
+        let id = id.to_string();
+        trial = trial
+            .calls(&id, "read")
+            .gets(&result(&id, &"x".repeat(100)));
+    }
+    let (outline, items) = trial.streamed(&options);
+    assert_eq!((outline.calls, items.len()), (101, 101));
+    let answers: Vec<&CallOutcome> = items
+        .iter()
+        .filter_map(|item| match item {
+            TimelineItem::Call(call) => Some(&call.answer),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(answers[0], &CallOutcome::None);
+    // Each result was in memory alone: together they are larger than what is kept.
+    let is_read = |answer: &&CallOutcome| matches!(answer, CallOutcome::Result(Payload::Value(_)));
+    assert_eq!(
+        answers[1..].iter().copied().filter(|a| is_read(&a)).count(),
+        100
+    );
 }

@@ -1,5 +1,6 @@
 //! `Exchange`: one request and everything that is sent for it. The modes apply here.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -146,6 +147,16 @@ impl Exchange {
             sleep(left.min(Duration::from_millis(10)));
         }
         false
+    }
+
+    /// Waits until a file exists; `false` if the request is cancelled meanwhile.
+    pub fn wait_for_file(&self, file: &Path) -> bool {
+        while !file.exists() {
+            if !self.pause(10) {
+                return false;
+            }
+        }
+        true
     }
 
     pub fn is_cancelled(&self) -> bool {

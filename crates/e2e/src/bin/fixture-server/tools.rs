@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::exchange::Exchange;
@@ -36,7 +38,11 @@ pub fn call(exchange: &Exchange) -> Option<Reply> {
             r#""isError":true,"content":[{"type":"text","text":"this always fails"}]"#.into(),
         ),
         "sleep" => {
-            if !exchange.pause(number(request, "ms")) {
+            let is_done = match request.argument("until").as_str() {
+                Some(file) => exchange.wait_for_file(Path::new(file)),
+                None => exchange.pause(number(request, "ms")),
+            };
+            if !is_done {
                 return None;
             }
             text("slept")

@@ -3,12 +3,13 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proctor_core::event::Claim;
 use proctor_core::json;
 use proctor_core::record::RunReader;
 use proctor_core::transcript::{CallRequest, Payload};
+use proctor_e2e::port::ReservedPort;
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
@@ -117,9 +118,8 @@ fn everything() -> String {
 
 /// Starts it on a port that is free.
 fn listen() -> ListeningServer {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let port = free.local_addr().expect("it has an address").port();
-    drop(free);
+    let reserved = ReservedPort::new();
+    let port = reserved.number();
     let child = Command::new(everything())
         .arg("streamableHttp")
         .env("PORT", port.to_string())
@@ -128,10 +128,9 @@ fn listen() -> ListeningServer {
         .stderr(Stdio::null())
         .spawn()
         .expect("the server starts");
-    for _ in 0..200 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            break;
-        }
+    let deadline = Instant::now() + Duration::from_mins(3);
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline, "the server does not listen");
         std::thread::sleep(Duration::from_millis(50));
     }
     ListeningServer {

@@ -2,9 +2,11 @@
 //! time, the others where `PROCTOR_EXTENDED` is 1.
 
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use proctor_core::event::{Claim, Direction};
 use proctor_e2e::Fixture;
+use proctor_e2e::port::ReservedPort;
 use rustix::process::Signal;
 
 use super::*;
@@ -28,9 +30,8 @@ fn everything() -> PathBuf {
 
 /// Starts it on a port that is free.
 fn listen() -> ListeningServer {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let port = free.local_addr().expect("it has an address").port();
-    drop(free);
+    let reserved = ReservedPort::new();
+    let port = reserved.number();
     let child = Command::new(everything())
         .arg("streamableHttp")
         .env("PORT", port.to_string())
@@ -39,10 +40,9 @@ fn listen() -> ListeningServer {
         .stderr(Stdio::null())
         .spawn()
         .expect("the server starts");
-    for _ in 0..200 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            break;
-        }
+    let deadline = Instant::now() + Duration::from_mins(3);
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline, "the server does not listen");
         std::thread::sleep(Duration::from_millis(50));
     }
     let url = format!("http://127.0.0.1:{port}/mcp");

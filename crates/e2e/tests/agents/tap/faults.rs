@@ -6,7 +6,7 @@ use super::*;
 /// What comes of a provider.
 fn asked(agent: TappedRun, provider: &str) -> SessionOutcome {
     let suite = agent.suite();
-    run(agent.on(suite.check(&[]), provider).within(SHORT)).0
+    run(agent.on(suite.check(&[]), provider).within(BOUND)).0
 }
 
 /// Nobody listens, nobody is well, and nobody knows the key.
@@ -58,7 +58,7 @@ fn is_garbage(agent: TappedRun) {
 fn is_silent(agent: TappedRun) {
     let suite = agent.suite();
     suite.task("say-hello", &json!({"limits": {"timeout": "6s"}}));
-    let (seen, _) = run(agent.on(suite.check(&[]), &mute()).within(SHORT));
+    let (seen, _) = run(agent.on(suite.check(&[]), &mute()).within(BOUND));
     expect(
         &seen,
         Outcome::TimedOut,
@@ -98,7 +98,7 @@ fn requested_waits_are_not_working_time() {
     let suite = CLAUDE_CODE.suite();
     suite.task("say-hello", &json!({"limits": {"timeout": "12s"}}));
     let busy = ServedScript::busy(suite.folder(), RULES, 13);
-    let (seen, _) = run(CLAUDE_CODE.on(suite.check(&[]), busy.url()).within(SHORT));
+    let (seen, _) = run(CLAUDE_CODE.on(suite.check(&[]), busy.url()).within(BOUND));
     expect(&seen, Outcome::Passed, None, "");
     assert_eq!(folded(&seen).work.agent.failures, 1);
     let last = seen.events.last().map(|event| event.at);

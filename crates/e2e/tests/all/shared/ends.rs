@@ -1,8 +1,9 @@
 //! How calls, shares and connections end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proctor_core::event::FindingKind;
+use proctor_core::suite::Server;
 use proctor_e2e::Fixture;
 use proctor_e2e::client::{http_server, stdio_server};
 use proctor_wire::client::CallError;
@@ -52,54 +53,68 @@ async fn a_cancelled_call_and_its_late_answer_are_in_one_record() {
         (stdio_server(&modes), true),
         (http_server(http.url()), false),
     ] {
-        let mut stage = Stage::new();
-        let client = stage
-            .connect(&server, |options| {
-                options.timeouts.request = Duration::from_millis(200);
-            })
-            .await;
-        let (a, b) = (stage.attach(&client, "a"), stage.attach(&client, "b"));
-        let (call, prompt) = tokio::join!(
-            a.call_tool("echo", arguments("text", "hi")),
-            b.call(
-                "prompts/get",
-                json!({"name": "greet", "arguments": {"who": "you"}})
-            )
-        );
-        assert!(matches!(call, Err(CallError::TimedOut { .. })), "{call:?}");
-        prompt.unwrap();
-        if is_late {
-            eventually(|| !a.findings().is_empty()).await;
-            assert_eq!(a.findings()[0].0, FindingKind::LateAnswer);
+        // A busy server may need longer for the prompt.
+        for limit in [200, 3000, 30_000].map(Duration::from_millis) {
+            if is_cancelled_within(limit, &server, is_late).await {
+                break;
+            }
         }
-        assert_eq!((b.findings(), client.findings()), (Vec::new(), Vec::new()));
-        a.close().await;
-        b.close().await;
-        client.close().await;
-        let records = stage.end();
-        let counts = ["a", "b", HOME].map(|n| records[n].holding("no response in time"));
-        assert_eq!(counts, [1, 0, 0]);
-        assert_eq!(records["a"].calls(), [r#"echo {"text":"hi"} → nothing"#]);
-        assert_eq!(records["a"].frames.len(), 2 + usize::from(is_late));
-        assert_eq!(records["b"].calls().len(), 1);
-        assert_eq!(records["b"].folded.findings, []);
     }
+}
+
+/// Checks the records of a call that is not answered and of a prompt that is; `false` if the prompt was late, too.
+async fn is_cancelled_within(limit: Duration, server: &Server, is_late: bool) -> bool {
+    let mut stage = Stage::new();
+    let client = stage
+        .connect(server, |options| options.timeouts.request = limit)
+        .await;
+    let (a, b) = (stage.attach(&client, "a"), stage.attach(&client, "b"));
+    let (call, prompt) = tokio::join!(
+        a.call_tool("echo", arguments("text", "hi")),
+        b.call(
+            "prompts/get",
+            json!({"name": "greet", "arguments": {"who": "you"}})
+        )
+    );
+    assert!(matches!(call, Err(CallError::TimedOut { .. })), "{call:?}");
+    if matches!(prompt, Err(CallError::TimedOut { .. })) && limit < Duration::from_secs(30) {
+        return false;
+    }
+    prompt.unwrap();
+    if is_late {
+        eventually(|| !a.findings().is_empty()).await;
+        assert_eq!(a.findings()[0].0, FindingKind::LateAnswer);
+    }
+    assert_eq!((b.findings(), client.findings()), (Vec::new(), Vec::new()));
+    a.close().await;
+    b.close().await;
+    client.close().await;
+    let records = stage.end();
+    let counts = ["a", "b", HOME].map(|n| records[n].holding("no response in time"));
+    assert_eq!(counts, [1, 0, 0]);
+    assert_eq!(records["a"].calls(), [r#"echo {"text":"hi"} → nothing"#]);
+    assert_eq!(records["a"].frames.len(), 2 + usize::from(is_late));
+    assert_eq!(records["b"].calls().len(), 1);
+    assert_eq!(records["b"].folded.findings, []);
+    true
 }
 
 #[tokio::test]
 async fn what_comes_after_a_record_has_ended_is_kept_by_the_connection() {
     let mut stage = Stage::new();
-    let server = stdio_server(&["--mode", "answer-late=300", "--mode", "ignore-cancel"]);
+    let server = stdio_server(&["--mode", "ignore-cancel"]);
     let client = stage.connect(&server, |_| {}).await;
     let a = stage.attach(&client, "a");
-    {
-        let call = a.call_tool("echo", arguments("text", "late"));
-        let waited = tokio::time::timeout(Duration::from_millis(50), call).await;
-        assert!(waited.is_err());
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    tokio::select! {
+        called = a.call_tool("sleep", arguments("until", go.to_str().unwrap())) => panic!("{called:?}"),
+        () = eventually(|| stage.has_recorded("a", "tools/call")) => {}
     }
     a.close().await;
     stage.end_trial("a");
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    std::fs::write(go, "").unwrap();
+    eventually(|| stage.has_recorded(HOME, "slept")).await;
     // It was under way when the call was no longer wanted.
     assert_eq!(client.findings(), []);
     client.close().await;
@@ -108,7 +123,7 @@ async fn what_comes_after_a_record_has_ended_is_kept_by_the_connection() {
     assert_eq!(records["a"].frames.len(), 2);
     assert_eq!(records["a"].holding("no longer wanted"), 1);
     assert_eq!(records["a"].folded.findings, []);
-    assert_eq!(records[HOME].holding(r#""text":"late""#), 1);
+    assert_eq!(records[HOME].holding("slept"), 1);
 }
 
 #[tokio::test]
@@ -129,7 +144,6 @@ async fn the_connection_ends_with_the_client_that_opened_it() {
                 client.close().await;
             }
         };
-        let started = Instant::now();
         let (waited, ()) = tokio::join!(waiting, end);
         for ended in [waited, b.call_tool("echo", hi()).await] {
             let Err(CallError::Gone { how, .. }) = ended else {
@@ -137,7 +151,6 @@ async fn the_connection_ends_with_the_client_that_opened_it() {
             };
             assert_eq!(how, "Proctor closed the connection");
         }
-        assert!(started.elapsed() < Duration::from_mins(1));
         b.close().await;
         let records = stage.end();
         assert_eq!(records["b"].calls().len(), 2);

@@ -79,6 +79,16 @@ impl Stage {
         client.attach(&self.recorder(name), Actor::Agent)
     }
 
+    /// Whether a record has this text so far.
+    pub fn has_recorded(&self, name: &str, text: &str) -> bool {
+        let trials = std::fs::read_dir(self.folder.path().join("run/trials")).unwrap();
+        let mut own = trials.flatten().filter(|file| {
+            let name = format!("{name}.");
+            file.file_name().to_string_lossy().starts_with(&name)
+        });
+        own.any(|file| std::fs::read_to_string(file.path()).is_ok_and(|all| all.contains(text)))
+    }
+
     /// Ends a record, as the end of a trial does.
     pub fn end_trial(&mut self, name: &str) {
         let recorder = self.recorders.remove(name).unwrap();

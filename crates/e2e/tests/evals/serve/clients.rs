@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
+use proctor_e2e::port::ReservedPort;
 use serde_json::Value;
 
 use super::{ListeningServer, Shelf, everything, git, text};
-use crate::http::{connect, free_port};
+use crate::http::connect;
 use crate::servers::{cached, installed};
 
 const TYPESCRIPT: &str = include_str!("client.mjs");
@@ -78,7 +79,8 @@ fn e35_the_python_client_sees_evals_of_mcp_server_git() {
 
 #[test]
 fn e35_clients_see_evals_of_server_everything_over_http() {
-    let port = free_port();
+    let reserved = ReservedPort::new();
+    let port = reserved.number();
     let program = "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
     let mut behind = Command::new("node")
         .arg(installed(program))

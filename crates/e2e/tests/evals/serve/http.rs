@@ -5,6 +5,7 @@ mod transparency;
 
 use std::io::Read;
 
+use proctor_e2e::port::ReservedPort;
 use proctor_e2e::{Fixture, proctor};
 use serde_json::{Value, json};
 
@@ -242,7 +243,8 @@ fn e35_a_server_that_is_not_there_is_told_of() {
 #[test]
 fn e35_the_address_can_be_chosen_and_is_told_to_scripts() {
     let shelf = Shelf::of("a");
-    let port = crate::http::free_port().to_string();
+    let reserved = ReservedPort::new();
+    let port = reserved.number().to_string();
     let words = |port: &str| {
         let mut words = shelf.serving(&[]);
         words.pop();

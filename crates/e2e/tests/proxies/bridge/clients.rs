@@ -71,7 +71,7 @@ async fn told(client: OfficialClient, server: &Server, what: &str) -> (Value, Re
     program
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .kill_on_drop(true);
-    let bound = std::time::Duration::from_mins(1);
+    let bound = std::time::Duration::from_mins(5);
     let output = tokio::time::timeout(bound, program.output()).await;
     let output = output.expect("it ends").expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout);

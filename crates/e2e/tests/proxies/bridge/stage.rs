@@ -202,13 +202,11 @@ impl Record {
     }
 }
 
-/// Waits for something that happens soon.
+/// Waits until something has happened.
 pub async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..3000 {
-        if is_so() {
-            return;
-        }
+    let deadline = Instant::now() + Duration::from_mins(5);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} never comes");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{what} never comes");
 }

@@ -1,6 +1,6 @@
 //! Requests that stand for themselves, and share a process.
 
-use std::time::Duration;
+use std::path::Path;
 
 use proctor_core::event::{Direction, FindingKind};
 use serde_json::{Value, json};
@@ -63,17 +63,19 @@ async fn requests_without_a_session_share_a_process() {
 
 #[tokio::test]
 async fn an_id_that_is_under_way_goes_to_a_further_process() {
-    let stage = Stage::on_fixture(&[]).await;
+    let folder = tempfile::tempdir().expect("there is a folder");
+    let (log, go) = (folder.path().join("log"), folder.path().join("go"));
+    let stage = Stage::on_fixture(&["--log", &log.display().to_string()]).await;
     let http = stage.http();
     let (slow, fast) = (
-        call(1, "sleep", &json!({"ms": 400})),
+        call(1, "sleep", &json!({"until": go})),
         call(1, "echo", &json!({"text": "x"})),
     );
-    let (slow, fast) = tokio::join!(http.post(&slow), async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        http.post(&fast).await
+    let (slow, ()) = tokio::join!(http.post(&slow), async {
+        eventually("the slow call", || has(&log, "tools/call")).await;
+        assert!(http.post(&fast).await.text().await.contains('x'));
+        std::fs::write(&go, "").expect("there is a folder");
     });
-    assert!(fast.text().await.contains('x'));
     assert!(slow.text().await.contains("slept"));
     assert_eq!(http.post(&call(1, "echo", &json!({}))).await.status, 200);
     let record = stage.end().await;
@@ -180,6 +182,11 @@ async fn what_one_listens_for_comes_to_who_listens() {
     );
 }
 
+/// Whether a log has this text.
+fn has(log: &Path, text: &str) -> bool {
+    std::fs::read_to_string(log).is_ok_and(|log| log.contains(text))
+}
+
 /// Calls, gives up before the answer or in the middle of the stream, and tells what was sent.
 async fn given_up(
     era: &str,
@@ -187,6 +194,22 @@ async fn given_up(
     call: &Value,
     held: bool,
 ) -> Vec<String> {
+    // On a busy machine, the server may start after the bridge has begun the stream.
+    for _ in 0..20 {
+        if let Some(sent) = given_up_once(era, &prepare, call, held).await {
+            return sent;
+        }
+    }
+    panic!("no response is held back");
+}
+
+/// Nothing if the response was to be held back, and was not.
+async fn given_up_once(
+    era: &str,
+    prepare: &impl AsyncFn(&Stage) -> Http,
+    call: &Value,
+    held: bool,
+) -> Option<Vec<String>> {
     let log = tempfile::NamedTempFile::new().expect("there is a file");
     let path = log.path().display().to_string();
     let stage = Stage::on_fixture(&[
@@ -200,17 +223,18 @@ async fn given_up(
     .await;
     let http = prepare(&stage).await;
     if held {
-        let posting = tokio::time::timeout(Duration::from_millis(300), http.post(call)).await;
-        assert!(posting.is_err(), "it is held back");
+        tokio::select! {
+            reply = http.post(call) => {
+                assert!(reply.is_stream());
+                return None;
+            }
+            () = eventually("the call", || has(log.path(), "tools/call")) => {}
+        }
     } else {
         assert!(http.post(call).await.is_stream());
     }
     if era == "stateless" {
-        let has_come = || {
-            let log = std::fs::read_to_string(&path).expect("there is a log");
-            log.contains("cancelled")
-        };
-        eventually("the cancellation", has_come).await;
+        eventually("the cancellation", || has(log.path(), "cancelled")).await;
     } else {
         // Whatever would be sent is sent before this.
         let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
@@ -224,11 +248,8 @@ async fn given_up(
         (unanswered == 0, record.folded.findings.len()),
         (is_cancelled, unanswered)
     );
-    record
-        .said(Direction::ToServer)
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+    let sent = record.said(Direction::ToServer);
+    Some(sent.iter().map(ToString::to_string).collect())
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use proctor_core::event::{Direction, Outcome};
+use proctor_e2e::port::ReservedPort;
 use proctor_e2e::{Fixture, fixture, proctor};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -194,9 +195,8 @@ fn a_server_that_dies_in_a_call_fails_the_recording_at_an_address() {
 #[test]
 fn what_a_client_asks_of_a_server_that_is_not_there_is_recorded() {
     use std::io::{Read, Write};
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let url = format!("http://{}/mcp", free.local_addr().expect("an address"));
-    drop(free);
+    let silent = ReservedPort::new();
+    let url = format!("http://127.0.0.1:{}/mcp", silent.number());
     let place = RecordingFolder::new();
     let serving = serve(&place, &["--url", &url]);
     let rest = serving.url.strip_prefix("http://").expect("an address");

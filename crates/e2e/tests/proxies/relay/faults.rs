@@ -187,7 +187,7 @@ fn an_agent_that_is_killed_leaves_nothing_behind() {
         "spawns-children",
     ]);
     let (program, args) = stage.relay().command();
-    let script = r#""$@" & echo $$ >agent; exec sleep 100"#;
+    let script = r#"echo $$ >agent; "$@" & exec sleep 600"#;
     let words = [program.display().to_string()].into_iter().chain(args);
     let agent = Spawn {
         program: "sh".into(),

@@ -126,20 +126,30 @@ async fn a_stream_that_breaks_off_keeps_what_came_before() {
     assert_eq!(details(&record).len(), 1);
 }
 
+/// A server that gets one request.
+struct WaitingServer {
+    url: String,
+    /// The request has come.
+    came: oneshot::Receiver<()>,
+    /// The client has closed the connection.
+    gone: oneshot::Receiver<()>,
+}
+
 /// A server that says something to the first request, and then waits for its client to go away.
-async fn waiting(says: Vec<u8>) -> (String, oneshot::Receiver<()>) {
+async fn waiting(says: Vec<u8>) -> WaitingServer {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-    let (tell, told) = oneshot::channel();
+    let ((arrive, came), (leave, gone)) = (oneshot::channel(), oneshot::channel());
     tokio::spawn(async move {
         let (stream, _) = listener.accept().await.expect("a client");
         let mut stream = tokio::io::BufReader::new(stream);
         receive(&mut stream).await.expect("a request");
+        let _ = arrive.send(());
         stream.write_all(&says).await.expect("it reads");
         let _ = stream.read(&mut [0]).await;
-        let _ = tell.send(());
+        let _ = leave.send(());
     });
-    (url, told)
+    WaitingServer { url, came, gone }
 }
 
 #[tokio::test]
@@ -157,23 +167,19 @@ async fn a_client_that_goes_away_takes_its_request_with_it() {
         ),
     ] {
         let is_silent = says.is_empty();
-        let (url, gone) = waiting(says).await;
-        let stage = Stage::open(&http(&url)).await;
+        let server = waiting(says).await;
+        let stage = Stage::open(&http(&server.url)).await;
         let address = stage.address();
         let mut client = send(&address, call(&address)).await;
         if is_silent {
-            // It has come that far when it is in the record.
-            let deadline = tokio::time::Instant::now() + PATIENCE;
-            while !stage.kept().contains("tools/call") {
-                assert!(tokio::time::Instant::now() < deadline, "it never came");
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            let came = timeout(PATIENCE, server.came).await;
+            came.expect("it comes").unwrap();
         } else {
             receive_head(&mut client).await.unwrap();
             receive_chunk(&mut client).await.unwrap();
         }
         drop(client);
-        timeout(PATIENCE, gone)
+        timeout(PATIENCE, server.gone)
             .await
             .expect("the server is told")
             .unwrap();
@@ -185,17 +191,16 @@ async fn a_client_that_goes_away_takes_its_request_with_it() {
 
 #[tokio::test]
 async fn an_end_of_the_proxy_ends_what_hangs() {
-    let (url, gone) = waiting(Vec::new()).await;
-    let stage = Stage::open(&sse(&url)).await;
+    let server = waiting(Vec::new()).await;
+    let stage = Stage::open(&sse(&server.url)).await;
     let address = stage.address();
     let mut client = send(&address, request("GET /mcp", &address, &[], "")).await;
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    while !stage.kept().contains("GET http") {
-        assert!(tokio::time::Instant::now() < deadline, "it never came");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    timeout(PATIENCE, server.came)
+        .await
+        .expect("it comes")
+        .unwrap();
     let record = timeout(PATIENCE, stage.end()).await.unwrap();
-    timeout(PATIENCE, gone).await.unwrap().unwrap();
+    timeout(PATIENCE, server.gone).await.unwrap().unwrap();
     assert!(receive_head(&mut client).await.is_none());
     assert_eq!(record.closed().len(), 1);
     assert_eq!(

@@ -1,9 +1,11 @@
 //! A real server that listens.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use proctor_e2e::port::ReservedPort;
 
 /// `server-everything`; it is killed when it is dropped.
 pub struct EverythingServer {
@@ -14,9 +16,8 @@ pub struct EverythingServer {
 impl EverythingServer {
     /// Over `streamableHttp` or `sse`.
     pub fn start(transport: &str) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
+        let reserved = ReservedPort::new();
+        let port = reserved.number();
         let child = Command::new("node")
             .arg(program())
             .arg(transport)

@@ -14,7 +14,7 @@ use super::super::ways::Door;
 use super::http::{Response, ask};
 
 /// How long a server may take to end.
-const END: Duration = Duration::from_secs(20);
+const END: Duration = Duration::from_mins(3);
 
 /// A message of a script. The next round of a call needs what the round before it said.
 pub enum Step {

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// How long nothing may come.
-const QUIET: Duration = Duration::from_secs(20);
+const QUIET: Duration = Duration::from_mins(3);
 
 /// A response, as far as it has come.
 pub struct Response {

@@ -43,7 +43,7 @@ pub(super) fn open(
     let (address, path) = rest.split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
+        .set_read_timeout(Some(Duration::from_mins(3)))
         .unwrap();
     let mut request =
         format!("{method} /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");

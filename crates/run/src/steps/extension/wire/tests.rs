@@ -14,7 +14,7 @@ fn wire() -> (ExtensionStreams, DuplexStream, DuplexStream) {
     )
 }
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_mins(3);
 const SHORT: Duration = Duration::from_millis(20);
 
 /// Sends a request while the extension writes.
