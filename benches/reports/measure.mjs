@@ -12,7 +12,7 @@ const REPORTS = [
   { name: "pytest-html 4.2.0, self-contained", file: pytest, row: ".results-table-row" },
 ];
 const FRAMES = 100;
-const LONGEST = 300_000;
+const LONGEST = 1_200_000;
 
 /** Waits for an element. Playwright's own way does not end in a page that is busy for long. */
 async function shown(page, selector) {

@@ -80,7 +80,7 @@ pub use server::Server;
 pub use source::{Repository, SourceState, TaskSource};
 pub use step::Step;
 pub use task_file::Difficulty;
-pub use trial_values::TrialValues;
+pub use trial_values::{RandomPort, TrialValues};
 pub use variables::Environment;
 pub use workspace::Workspace;
 

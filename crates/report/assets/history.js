@@ -97,10 +97,13 @@ function ratePicture(runs) {
 function casesTable(suite) {
   const shown = suite.cases.slice(0, 200);
   const more = suite.cases.length - shown.length + suite.moreCases;
-  return [table("Cases over time", ["case", "agent", "runs, oldest first", "latest", "rate over these runs", "remarks"],
+  // One agent in every row says nothing.
+  const withAgent = new Set(shown.map((line) => line.agent)).size > 1;
+  return [h("p", { class: "hint" }, "A bar is a run: short if all trials passed, tall if all failed, hollow if some did, a dot without a verdict."),
+    table("Cases over time", ["case", ...(withAgent ? ["agent"] : []), "runs, oldest first", "latest", "rate over these runs", "remarks"],
     shown.map((line) => {
       const last = line.points[line.points.length - 1];
-      return [h("a", { href: `#/case/${encodeURIComponent(line.id)}` }, caseName(line.id)), line.agent, caseStrip(suite, line),
+      return [h("a", { href: `#/case/${encodeURIComponent(line.id)}` }, caseName(line.id)), ...(withAgent ? [line.agent] : []), caseStrip(suite, line),
         `${last.passed}/${last.passed + last.notPassed}${last.open ? ` (+${last.open} without a verdict)` : ""} ${last.rule}`, storedRate(line.rate),
         [line.flaky && [tag("flaky"), " "], line.slower && [tag("slower"), " "], line.isReplaced && h("span", { class: "hint" }, "earlier content ", h("code", {}, line.hash.slice(0, 8)))]];
     })), more > 0 && h("p", { class: "hint" }, `and ${count(more)} more, none of them flaky`)];

@@ -10,7 +10,7 @@ function selections(run) {
     h("p", { class: "facts" }, [counted(one.trials, "trial"), one.rate && one.rate.text].filter(Boolean).join(" · ")),
     table(`Tools chosen by ${one.agent}, those with the most mistakes first`, ["tool", "right", "chosen wrongly", "missed", "precision", "recall"],
       one.tools.slice(0, 500).map((tool) => [h("code", {}, tool.name), count(tool.hits), count(tool.falseHits), count(tool.misses),
-        tool.precision, tool.recall]), { numbers: [1, 2, 3, 4, 5] }),
+        tool.precision, tool.recall]), { look: "narrow", numbers: [1, 2, 3, 4, 5] }),
     matrix(one),
     one.notes.length > 0 && h("ul", {}, one.notes.map((note) => h("li", {}, sentence(note))))));
 }
@@ -29,7 +29,9 @@ function matrix(one) {
     if (n === 0) return "";
     return h("span", { class: expected === chosen ? "hit" : "miss" }, count(n));
   };
-  const rows = shown.map((expected) => [h("code", {}, one.choices[expected]), ...shown.map((chosen) => cell(expected, chosen))]);
+  // No trial expects an invented name, so it has a column only.
+  const expected = new Set(one.confusion.map(([wanted]) => wanted));
+  const rows = shown.filter((i) => expected.has(i)).map((i) => [h("code", {}, one.choices[i]), ...shown.map((chosen) => cell(i, chosen))]);
   return [h("p", { class: "hint" }, "A row is what was expected, a column what was chosen."),
     table(`Confusion matrix of ${one.agent}`, ["expected", ...shown.map((i) => one.choices[i])], rows, { look: "matrix" }),
     left > 0 && h("p", { class: "note" }, `${counted(left, "more tool")} of this run: \`proctor result convert\` writes all pairs as CSV.`)];

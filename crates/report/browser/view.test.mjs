@@ -19,15 +19,26 @@ const click = (page, selector, text) => until(page, ([at, words]) => {
   return Boolean(found);
 }, [selector, text]);
 
+/** A folder with two recorded runs, of which each browser gets a copy. @type {string | undefined} */
+let recordedIn;
+function recordings() {
+  if (!recordedIn) {
+    recordedIn = temporary("recorded");
+    manyCases(recordedIn);
+    record(recordedIn, "recorded");
+    record(recordedIn, "second");
+  }
+  return recordedIn;
+}
+
 for (const start of [startChromium, startFirefox]) {
   const name = start.name.slice(5).toLowerCase();
   describe(`${name}: a recorded run`, () => {
     let told, player, viewer, browser;
     before(async () => {
       const folder = temporary("view");
-      manyCases(folder);
-      const recorded = record(folder, "recorded");
-      record(folder, "second");
+      fs.cpSync(recordings(), folder, { recursive: true });
+      const recorded = path.join(folder, "runs", "recorded");
       told = JSON.parse(run(folder, "result", "show", recorded, "-o", "json").out).proctor;
       player = playback(recorded, path.join(folder, "runs", "played"));
       player.next(20);

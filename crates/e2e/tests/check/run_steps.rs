@@ -157,7 +157,7 @@ fn a_step_that_may_fail_does_not_end_the_run() {
 #[test]
 fn a_failed_cleanup_is_never_green() {
     let timed_out = "the cleanup timed out after 500ms";
-    let long = json!({"defaultTaskLimits": {"cleanupTimeout": "2m"}});
+    let ample = json!({"defaultTaskLimits": {"cleanupTimeout": "2m"}});
     let short = json!({"defaultTaskLimits": {"cleanupTimeout": "500ms"}});
     // Its own timeout counts more than that of the tasks.
     let own = json!({"cleanupTimeout": "500ms", "defaultTaskLimits": {"cleanupTimeout": "1h"}});
@@ -165,7 +165,7 @@ fn a_failed_cleanup_is_never_green() {
         (
             "echo in use; exit 1",
             "cleanup step `cleanup_0` failed: the script exited with code 1",
-            &long,
+            &ample,
         ),
         ("sleep 600", timed_out, &short),
         ("sleep 600", timed_out, &own),

@@ -28,7 +28,7 @@ pub struct SuitesComparison<'a> {
 #[derive(Debug)]
 pub struct ComparedSuite<'a> {
     pub report: CompareReport<'a>,
-    /// Whether its regression is none after Holm's correction over all suites.
+    /// Whether Holm's correction over all suites leaves no regression of it.
     pub is_corrected: bool,
 }
 

@@ -184,14 +184,13 @@ fn a_call_without_a_response_holds_up_no_other() {
         .iter()
         .filter_map(|item| match item {
             TimelineItem::Call(call) => Some(&call.answer),
-            _ => None,
+            TimelineItem::Turn(_) | TimelineItem::ServerRequest(_) | TimelineItem::Message(_) => {
+                None
+            }
         })
         .collect();
     assert_eq!(answers[0], &CallOutcome::None);
     // Each result was in memory alone: together they are larger than what is kept.
-    let is_read = |answer: &&CallOutcome| matches!(answer, CallOutcome::Result(Payload::Value(_)));
-    assert_eq!(
-        answers[1..].iter().copied().filter(|a| is_read(&a)).count(),
-        100
-    );
+    let is_read = |answer: &&&CallOutcome| matches!(answer, CallOutcome::Result(Payload::Value(_)));
+    assert_eq!(answers[1..].iter().filter(is_read).count(), 100);
 }
