@@ -107,10 +107,8 @@ fn a_cut_bundle_is_refused() {
 /// Changes every text of the bundle in turn; texts that the signatures don't cover may change.
 #[test]
 fn a_changed_text_of_a_bundle_is_noticed() {
-    let free = [
-        "/verificationMaterial/tlogEntries/0/inclusionPromise",
-        "/mediaType",
-    ];
+    // The change hits the name of the log in the line of its signature, which is not signed.
+    let free = ["/verificationMaterial/tlogEntries/0/inclusionProof/checkpoint/envelope"];
     let bundle: serde_json::Value = serde_json::from_str(BUNDLE).unwrap();
     let mut texts = Vec::new();
     collect("", &bundle, &mut texts);
