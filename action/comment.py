@@ -14,7 +14,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-LONGEST = 60_000
+# GitHub refuses comments over 65,536 characters. Each part has at most 60,000 bytes.
+LONGEST = 65_000
 
 
 def main() -> int:
@@ -34,17 +35,18 @@ def main() -> int:
 
 def body() -> str:
     pack, base = os.environ["PACK"], Path(os.environ["BASE"])
+    shown = proctor("result", "show", pack, "-o", "markdown").stdout
     if base.exists():
         done = proctor("result", "diff", str(base), pack, "-o", "markdown")
         # 0, 1 and 3 are answers.
         if done.returncode in (0, 1, 3) and done.stdout.startswith("<!-- proctor:"):
-            return done.stdout
+            # A run can fail and still be no worse than its base: the comment says both.
+            both = f"{done.stdout}\n{shown}"
+            return both if len(both) <= LONGEST else done.stdout
         print(f"::warning::the base branch's run can't be compared: {done.stderr.strip().splitlines()[:1]}")
     results = json.loads(Path(os.environ["RESULTS"]).read_text())
     name = str(results["proctor"]["run"]["name"]).replace("--", "-").replace(">", "")
-    shown = proctor("result", "show", pack, "-o", "markdown").stdout
-    note = "The base branch has no run to compare with yet."
-    return f"<!-- proctor:{name} -->\n{shown}\n{note}\n"[:LONGEST]
+    return f"<!-- proctor:{name} -->\n{shown}\nThe base branch has no run to compare with yet.\n"
 
 
 def proctor(*args: str) -> subprocess.CompletedProcess:

@@ -280,6 +280,12 @@ class ActionTest(unittest.TestCase):
         job = self.job()
         self.assertEqual((job.exit, job.outputs["passed"]), (3, "false"), job.log)
 
+    def test_a_check_without_an_exit_code_is_not_a_pass(self) -> None:
+        for fail_on_error in ("true", "false"):
+            env = {"PATH": os.environ["PATH"], "EXIT_CODE": "", "FAIL_ON_ERROR": fail_on_error}
+            done = subprocess.run([ROOT / "action/verdict"], env=env, capture_output=True)
+            self.assertEqual(done.returncode, 1)
+
     def test_thresholds_replace_the_gate(self) -> None:
         self.suite(find="exit 1")
         self.assertEqual(self.job(task_pass_threshold="0.5").exit, 0)
@@ -305,6 +311,7 @@ class ActionTest(unittest.TestCase):
         (comment,) = self.api.comments
         self.assertTrue(comment["body"].startswith("<!-- proctor:library -->"), comment)
         self.assertNotIn("no run to compare with", comment["body"])
+        self.assertIn("gate missed", comment["body"])
         self.suite()
         self.assertEqual(self.on_pull_request().exit, 0)
         self.assertEqual(len(self.api.comments), 1)
@@ -382,9 +389,10 @@ class ActionTest(unittest.TestCase):
         sources = self.folder / "action"
         (sources / "crates").mkdir(parents=True)
         keys = set()
+        for name in ("Cargo.toml", "Cargo.lock"):
+            (sources / name).touch()
         for text in ("a", "b"):
-            for name in ("Cargo.toml", "Cargo.lock", "crates/main.rs"):
-                (sources / name).write_text(text)
+            (sources / "crates/main.rs").write_text(text)
             output = self.folder / "output"
             output.write_text("")
             env = {**os.environ, "GITHUB_ACTION_PATH": str(sources), "GITHUB_OUTPUT": str(output), "RUNNER_TEMP": "/t"}

@@ -1,11 +1,13 @@
-//! `proctor check` on many trials, beside a bare loop that makes the same calls on the same server.
+//! `proctor check` on many trials, beside a bare loop that makes the same calls on the same server, and writes and syncs
+//! the same messages; and beside mcp-assert, if `MCP_ASSERT` names its program.
 //!
 //! Every figure is taken in a process of its own, which is this program again: what the system then
 //! says of children is what that one run took. Runs take turns, from few trials to many.
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
@@ -53,10 +55,13 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["bare", servers, trials] => bare(servers == "shared", number(trials)).print(),
+        ["bare", servers, folder, trials] => {
+            bare(servers == "shared", Path::new(folder), number(trials)).print();
+        }
         ["check", eval, record, jobs, trials] => {
             check([eval, record, jobs], number(trials)).print();
         }
+        ["peer", program, suite, trials] => peer(program, suite, number(trials)).print(),
         _ => compare(),
     }
 }
@@ -87,14 +92,14 @@ impl Figures {
     }
 
     /// The least time of each sort, and the most memory.
-    fn best(all: &[Self]) -> Self {
-        let least = |of: fn(&Self) -> i64| all.iter().map(of).min().expect("a round");
-        Self {
-            wall: least(|figures| figures.wall),
-            own: least(|figures| figures.own),
-            children: least(|figures| figures.children),
-            peak: all.iter().map(|f| f.peak).max().expect("a round"),
-        }
+    fn best(all: &[Self]) -> Option<Self> {
+        let least = |of: fn(&Self) -> i64| all.iter().map(of).min();
+        Some(Self {
+            wall: least(|figures| figures.wall)?,
+            own: least(|figures| figures.own)?,
+            children: least(|figures| figures.children)?,
+            peak: all.iter().map(|f| f.peak).max()?,
+        })
     }
 
     /// Takes them in a process of its own.
@@ -126,9 +131,19 @@ impl Figures {
 fn compare() {
     let most = std::env::var("PROCTOR_BENCH_TRIALS").map_or(10_000, |text| number(&text));
     println!(
-        "{:<7} {:<9} {:>4} {:>7} {:>9} {:>12} {:>12} {:>12} {:>8}",
-        "server", "by", "jobs", "trials", "trials/s", "wall", "own CPU", "others' CPU", "peak MB"
+        "{:<7} {:<10} {:>4} {:>7} {:>9} {:>12} {:>12} {:>12} {:>12} {:>8}",
+        "server",
+        "by",
+        "jobs",
+        "trials",
+        "trials/s",
+        "wall",
+        "all CPU",
+        "own CPU",
+        "others' CPU",
+        "peak MB"
     );
+    let peer = std::env::var("MCP_ASSERT").ok();
     // Kept to the end: some file systems make files slowly just after many were removed.
     let records = tempfile::tempdir().expect("a folder can be made");
     for (servers, most) in [("shared", most), ("fresh", (most / 10).max(TASKS))] {
@@ -137,19 +152,29 @@ fn compare() {
         let sizes = [most / 100, most / 10, most];
         for trials in sizes.into_iter().filter(|trials| *trials >= TASKS) {
             let trials = trials.to_string();
-            let mut rounds = [const { Vec::new() }; 3];
+            let mut rounds = [const { Vec::new() }; 4];
+            let path = |name: &str| records.path().join(name).display().to_string();
             for round in 0..ROUNDS {
-                rounds[0].push(Figures::of(&["bare", servers, &trials]));
+                let folder = path(&format!("{servers}-bare-{trials}-{round}"));
+                rounds[0].push(Figures::of(&["bare", servers, &folder, &trials]));
                 for (jobs, figures) in JOBS.iter().zip(&mut rounds[1..]) {
-                    let record = format!("{servers}-{jobs}-{trials}-{round}");
-                    let record = records.path().join(record).display().to_string();
+                    let record = path(&format!("{servers}-{jobs}-{trials}-{round}"));
                     figures.push(Figures::of(&["check", &eval, &record, jobs, &trials]));
                 }
+                // It starts a server for each trial.
+                if let (Some(program), "fresh") = (&peer, servers) {
+                    let suite = peer_suite(suite.path("."));
+                    rounds[3].push(Figures::of(&["peer", program, &suite, &trials]));
+                }
             }
-            let [bare, one, two] = rounds.map(|figures| Figures::best(&figures));
+            let [bare, one, two, peer] = rounds.map(|figures| Figures::best(&figures));
+            let bare = bare.expect("a round");
             row([servers, "bare loop", "1", &trials], &bare, None);
-            for (jobs, ours) in JOBS.iter().zip([one, two]) {
+            for (jobs, ours) in JOBS.iter().zip([one, two].into_iter().flatten()) {
                 row([servers, "Proctor", jobs, &trials], &ours, Some(&bare));
+            }
+            if let Some(peer) = peer {
+                row([servers, "mcp-assert", "1", &trials], &peer, Some(&bare));
             }
         }
     }
@@ -167,9 +192,10 @@ fn row([servers, by, jobs, trials]: [&str; 4], figures: &Figures, bare: Option<&
         format!("{:.0}{times}", mine / count)
     };
     println!(
-        "{servers:<7} {by:<9} {jobs:>4} {trials:>7} {:>9.0} {:>12} {:>12} {:>12} {:>8.1}",
+        "{servers:<7} {by:<10} {jobs:>4} {trials:>7} {:>9.0} {:>12} {:>12} {:>12} {:>12} {:>8.1}",
         count / float(figures.wall) * 1e6,
         each(|figures| figures.wall),
+        each(|figures| figures.own + figures.children),
         each(|figures| figures.own),
         each(|figures| figures.children),
         float(figures.peak) / 1024.0,
@@ -194,17 +220,46 @@ fn suite(servers: &str) -> SuiteFixture {
     suite
 }
 
-/// Runs `proctor check` to its end, and asks the system what that took.
+/// The same two calls and checks for mcp-assert, below the folder of a suite.
+fn peer_suite(folder: PathBuf) -> String {
+    let suite = folder.join("mcp-assert");
+    fs::create_dir_all(&suite).expect("a folder can be made");
+    let server = json!({"command": fixture(), "args": SERVER});
+    let call = |text: &str| json!({"tool": "echo", "args": {"text": text}});
+    let assertion = json!({
+        "name": "two calls",
+        "server": server,
+        "setup": [call("one")],
+        "assert": {"tool": "echo", "args": {"text": "two"}, "expect": {"contains": ["two"]}},
+    });
+    // JSON is YAML too.
+    fs::write(suite.join("calls.yaml"), assertion.to_string()).expect("a file can be written");
+    suite.display().to_string()
+}
+
+/// Runs mcp-assert to its end.
+fn peer(program: &str, suite: &str, trials: usize) -> Figures {
+    run(Command::new(program)
+        .args(["run", "--suite", suite, "--trials"])
+        .arg(trials.to_string()))
+}
+
+/// Runs `proctor check` to its end.
 fn check([eval, record, jobs]: [&str; 3], trials: usize) -> Figures {
-    let started = Instant::now();
-    let mut child = Command::new(proctor())
+    run(Command::new(proctor())
         .args(["check", eval, "--record", record, "--jobs", jobs])
-        .args(["--runs", &(trials / TASKS).to_string()])
+        .args(["--runs", &(trials / TASKS).to_string()]))
+}
+
+/// Runs a program to its end, and asks the system what that took.
+fn run(command: &mut Command) -> Figures {
+    let started = Instant::now();
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .expect("proctor starts");
+        .expect("the program starts");
     let pid = Pid::from_child(&child);
     waitid(
         WaitId::Pid(pid),
@@ -215,7 +270,7 @@ fn check([eval, record, jobs]: [&str; 3], trials: usize) -> Figures {
     // It has ended, but nobody has asked how: what it took by itself can still be read.
     let own = own_cpu(pid);
     let status = child.wait().expect("a child can be waited for");
-    assert!(status.success(), "proctor check ended with {status}");
+    assert!(status.success(), "{command:?} ended with {status}");
     let all = usage(UsageWho::RUSAGE_CHILDREN);
     Figures {
         wall,
@@ -252,21 +307,22 @@ fn micros(since: Instant) -> i64 {
     i64::try_from(since.elapsed().as_micros()).expect("less than an age")
 }
 
-/// Makes the calls of that many trials, and nothing else.
-fn bare(is_shared: bool, trials: usize) -> Figures {
+/// Makes the calls of that many trials, and leaves a file with the messages of each.
+fn bare(is_shared: bool, folder: &Path, trials: usize) -> Figures {
     let started = Instant::now();
-    if is_shared {
-        let mut server = Bare::start();
-        for _ in 0..trials {
-            server.trial();
-        }
-        server.end();
-    } else {
-        for _ in 0..trials {
+    fs::create_dir_all(folder).expect("a folder can be made");
+    let mut shared = is_shared.then(Bare::start);
+    for number in 0..trials {
+        if let Some(server) = &mut shared {
+            server.trial(folder, number);
+        } else {
             let mut server = Bare::start();
-            server.trial();
+            server.trial(folder, number);
             server.end();
         }
+    }
+    if let Some(server) = shared {
+        server.end();
     }
     let wall = micros(started);
     let own = usage(UsageWho::RUSAGE_SELF);
@@ -282,6 +338,8 @@ struct Bare {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
+    /// The messages of the trial.
+    messages: String,
 }
 
 impl Bare {
@@ -296,31 +354,44 @@ impl Bare {
             stdin: child.stdin.take().expect("stdin is piped"),
             stdout: BufReader::new(child.stdout.take().expect("stdout is piped")),
             child,
+            messages: String::new(),
         };
         bare.ask(INITIALIZE);
         bare.tell(INITIALIZED);
         bare
     }
 
-    fn trial(&mut self) {
+    fn trial(&mut self, folder: &Path, number: usize) {
+        let part = folder.join(format!("{number}.part"));
+        let mut file = File::create_new(&part).expect("a file can be made");
         self.ask(LIST);
         for call in CALLS {
             self.ask(call);
         }
+        file.write_all(self.messages.as_bytes())
+            .and_then(|()| file.sync_data())
+            .and_then(|()| fs::rename(&part, folder.join(format!("{number}.jsonl"))))
+            .and_then(|()| File::open(folder)?.sync_all())
+            .expect("the messages can be stored");
+        self.messages.clear();
     }
 
     fn tell(&mut self, message: &str) {
+        let from = self.messages.len();
+        self.messages.push_str(message);
+        self.messages.push('\n');
         self.stdin
-            .write_all(format!("{message}\n").as_bytes())
+            .write_all(&self.messages.as_bytes()[from..])
             .expect("the fixture reads");
     }
 
     fn ask(&mut self, message: &str) {
         self.tell(message);
-        let mut line = String::new();
+        let from = self.messages.len();
         self.stdout
-            .read_line(&mut line)
+            .read_line(&mut self.messages)
             .expect("the fixture answers");
+        let line = &self.messages[from..];
         assert!(line.contains("result"), "{line}");
     }
 

@@ -8,6 +8,7 @@
 //! | list and end descendants | [`Lookout`], [`is_below`], [`kill_below`], [`kill_session`] |
 //! | identify a socket's peer | [`peer`] |
 //! | pass descriptors | [`send_descriptors`], [`receive_descriptors`], [`reopen`] |
+//! | acknowledge what a socket received | [`acknowledge_at_once`] |
 //! | limits and settings of this process | [`raise_file_limit`], [`ignores_hangup`], [`is_system_path`] |
 //! | open a file for the user | [`FILE_OPENER`] |
 //!
@@ -51,8 +52,8 @@ use self::linux as system;
 use self::posix as system;
 
 pub use self::system::{
-    LOOK_AGAIN, Lookout, adopt_orphans, close_inherited, forbid_core_dump, ignores_hangup, mark,
-    reopen, wait_for, watch_parent,
+    LOOK_AGAIN, Lookout, acknowledge_at_once, adopt_orphans, close_inherited, forbid_core_dump,
+    ignores_hangup, mark, reopen, wait_for, watch_parent,
 };
 
 /// The environment variable by which `posix` finds detached processes: the pids of the guards that a

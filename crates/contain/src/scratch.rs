@@ -71,6 +71,23 @@ impl Scratch {
         Ok(path)
     }
 
+    /// Removes the folder if it holds nothing but this empty subfolder. That takes only a moment. Returns the folder
+    /// otherwise.
+    pub fn remove_empty(mut self, name: &str) -> Result<(), Self> {
+        if fs::remove_dir(self.path.join(name)).is_err() {
+            return Err(self);
+        }
+        // From here on, a sweep may remove the rest too.
+        let _ = fs::remove_file(self.path.join(LOCK));
+        if fs::remove_dir(&self.path).is_err() {
+            return Err(self);
+        }
+        if let Some(root) = self.root.take() {
+            let _ = root.keep();
+        }
+        Ok(())
+    }
+
     /// Removes the folder, with everything in it. The error says why a part of it is left.
     pub fn remove(mut self) -> io::Result<()> {
         match self.root.take() {
@@ -249,6 +266,31 @@ mod tests {
         scratch.keep().unwrap();
         sweep_in(parent.path());
         assert!(path.join("note").exists());
+    }
+
+    #[test]
+    fn an_empty_folder_is_removed_and_another_is_returned() {
+        let parent = tempfile::tempdir().unwrap();
+        let empty = Scratch::new_in(parent.path()).unwrap();
+        empty.folder("trial").unwrap();
+        let path = empty.path().to_owned();
+        assert!(empty.remove_empty("trial").is_ok());
+        assert!(!path.exists());
+        let full = Scratch::new_in(parent.path()).unwrap();
+        let note = full.folder("trial").unwrap().join("note");
+        fs::write(&note, "x").unwrap();
+        let full = full.remove_empty("trial").unwrap_err();
+        // It is still in use, so no sweep takes it.
+        sweep_in(parent.path());
+        assert!(note.exists());
+        // Something beside the subfolder stays too, until the folder is removed as a whole.
+        fs::remove_file(&note).unwrap();
+        fs::write(full.path().join("beside"), "x").unwrap();
+        let full = full.remove_empty("trial").unwrap_err();
+        assert!(full.path().join("beside").exists());
+        let path = full.path().to_owned();
+        full.remove().unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd, TrialFolde
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{
-    AgentConfig, RunConfig, ServerConfig, SurfaceConfig, TaskSetConfig, TimeoutConfig,
+    AgentConfig, RunConfig, ServerConfig, SourceConfig, SurfaceConfig, TaskSetConfig, TimeoutConfig,
 };
 pub use self::context::SourceContext;
 pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};

@@ -89,8 +89,8 @@ fn trials(file: &Path, plan: &ImportPlan, run: &RunWriter) -> Result<u64, Import
     let mut last = 0;
     let mut waiting: VecDeque<Receiver<Result<EndedTrial, RecordError>>> = VecDeque::new();
     let finish = |ended: Receiver<Result<EndedTrial, RecordError>>| {
-        let ended = ended.recv().unwrap_or(Err(RecordError::WriterGone))?;
-        index::add(&ended)
+        let mut ended = ended.recv().unwrap_or(Err(RecordError::WriterGone))?;
+        index::add(&mut ended)
     };
     result_file::read(file, |number, entry: ResultEntry| {
         let changed = || ImportError::Form {

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::event::{EventKind, TrialEnded, TrialStarted};
 use crate::fold::{Fold, FoldOptions};
 use crate::record::{
-    EndedTrial, INDEX, PART, RecordError, RunReader, TrialBegan, TrialFile, TrialWriter, private,
+    Blobs, EndedTrial, EventReader, INDEX, PART, RecordError, RunReader, TrialBegan, TrialFile,
+    TrialWriter, private,
 };
 
 pub use self::attempt::{Attempt, CallTotals, CheckVerdict, FindingCounts, FoundKind};
@@ -64,17 +65,20 @@ pub enum IndexScrutiny {
 
 /// Ends a trial, and adds its line to the index.
 pub fn end_trial(trial: TrialWriter, at: u64, ended: TrialEnded) -> Result<(), RecordError> {
-    add(&trial.end(at, ended)?)
+    add(&mut trial.end(at, ended)?)
 }
 
 /// Adds the line of an ended trial. A trial whose file can't be folded gets none; readers of the
 /// run get the same error.
-pub fn add(ended: &EndedTrial) -> Result<(), RecordError> {
-    let entry =
+pub fn add(ended: &mut EndedTrial) -> Result<(), RecordError> {
+    let entry = if let Some((events, blobs)) = ended.take_events() {
+        folded(events, &blobs, ended.run(), ended.file()).map(Some)
+    } else {
         RunReader::open(ended.folder()).and_then(|run| match run.trial_file(ended.file()) {
             Some(file) => entry_of(&run, &file).map(Some),
             None => Ok(None),
-        });
+        })
+    };
     match entry {
         Ok(Some(entry)) => ended.append_to_index(&IndexLine::Ended(Box::new(entry))),
         Ok(None) | Err(_) => Ok(()),
@@ -243,14 +247,24 @@ fn fits(
 
 /// Reads and folds a file once.
 fn entry_of(run: &RunReader, file: &TrialFile) -> Result<IndexEntry, RecordError> {
+    let (started, name) = (&run.started().started, file.file_name());
+    folded(run.trial(file)?, run.blobs(), started, name)
+}
+
+fn folded(
+    events: EventReader,
+    blobs: &Blobs,
+    run: &str,
+    file: &str,
+) -> Result<IndexEntry, RecordError> {
     let mut fold = Fold::new(FoldOptions {
         payload_bytes: 0,
         text_bytes: 0,
         ..FoldOptions::default()
     });
-    let mut events = run.trial(file)?.hashed();
+    let mut events = events.hashed();
     for event in events.by_ref() {
-        fold.push(&event?, run.blobs())?;
+        fold.push(&event?, blobs)?;
     }
     let read = events.position().events;
     let (bytes, sha256) = events
@@ -259,8 +273,8 @@ fn entry_of(run: &RunReader, file: &TrialFile) -> Result<IndexEntry, RecordError
         .unwrap_or_default();
     Ok(IndexEntry {
         version: INDEX_VERSION,
-        run: run.started().started.clone(),
-        file: file.file_name().to_owned(),
+        run: run.to_owned(),
+        file: file.to_owned(),
         bytes,
         sha256,
         events: read,

@@ -85,7 +85,7 @@ impl ShardSet {
         summary.changed_trials.clone_from(&ended.changed_trials);
         summary.ended = Some(ended.clone());
         let gate = Gate::of(&summary);
-        let (exit, reason) = self.exit(&gate, &report, &summary);
+        let (exit, reason) = Self::exit(&gate, &report, &summary);
         let ended = RunEnded {
             exit,
             reason,
@@ -123,7 +123,7 @@ impl ShardSet {
     }
 
     /// The exit code, and why it differs from the gate's.
-    fn exit(&self, gate: &Gate, report: &MergeReport, summary: &Summary) -> (u8, Option<String>) {
+    fn exit(gate: &Gate, report: &MergeReport, summary: &Summary) -> (u8, Option<String>) {
         let is_invalid = summary.has_invalid_evals();
         match gate.exit() {
             0 | 3 if is_invalid => (1, Some("some evals are invalid".to_owned())),

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event::PlannedShard;
 
-pub use self::engines::{EngineError, RUN_ID_VARIABLES, detect, run_id};
+pub use self::engines::{DetectError, RUN_ID_VARIABLES, detect, run_id};
 
 /// The largest number of shards.
 const MAX_COUNT: u32 = 100_000;

@@ -80,7 +80,7 @@ pub use server::Server;
 pub use source::{Repository, SourceState, TaskSource};
 pub use step::Step;
 pub use task_file::Difficulty;
-pub use trial_values::TrialValues;
+pub use trial_values::{RandomPort, TrialValues};
 pub use variables::Environment;
 pub use workspace::Workspace;
 
@@ -105,6 +105,8 @@ pub struct Suite {
     pub setup: Vec<Step>,
     /// The steps after the last trial, once per run. They always run.
     pub cleanup: Vec<Step>,
+    /// The timeout of these steps together.
+    pub cleanup_timeout: Option<Duration>,
     /// Whether servers are started and listed before the first trial, instead of in each trial.
     pub preflight: bool,
     /// The workspace of cases that have none of their own.

@@ -142,6 +142,7 @@ impl Session {
             .args(url)
             .args(command)
             .env(MARK, &mark)
+            .env("LC_ALL", "C.UTF-8")
             .envs(self.env)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

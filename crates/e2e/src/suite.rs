@@ -100,6 +100,7 @@ impl SuiteFixture {
     pub fn proctor(&self, words: &[&str]) -> Output {
         Command::new(crate::proctor())
             .args(words)
+            .env("LC_ALL", "C.UTF-8")
             .current_dir(self.folder())
             .output()
             .expect("proctor can be run")

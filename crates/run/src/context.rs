@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use proctor_core::event::{Actor, Purpose};
+use proctor_core::event::{Actor, Purpose, ServerSeen};
 use proctor_core::record::RecordError;
 use proctor_core::redact::Redactor;
 use proctor_core::replay::Cassette;
@@ -87,6 +87,8 @@ pub struct RunContext {
     pub shared: BTreeMap<String, Client>,
     /// Warnings of trials about the suite, which the run shows once at its end.
     pub warnings: Mutex<BTreeSet<String>>,
+    /// What servers report in the first trial that starts them, by server, in a run without a preflight.
+    pub seen: Mutex<BTreeMap<String, ServerSeen>>,
     /// The run that is replayed, and whether a request that differs from it is an error.
     pub cassette: Option<(Arc<Cassette>, bool)>,
     /// Locks on the checkouts of sources, which no other process replaces meanwhile.

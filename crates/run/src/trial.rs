@@ -382,11 +382,23 @@ impl Trial {
             return Ok(ended);
         };
         let (tell, told) = oneshot::channel();
-        trial.end_then(at, ended.clone(), |written| drop(tell.send(written)));
-        let written = told.await.unwrap_or(Err(RecordError::WriterGone))?;
-        let indexed = tokio::task::spawn_blocking(move || index::add(&written)).await;
-        // Propagates a panic of the task.
-        indexed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+        trial.end_then(at, ended.clone(), |written| {
+            // This thread may wait, but not for long.
+            let indexed = written.and_then(|mut trial| {
+                let is_short = trial.is_short();
+                if is_short {
+                    index::add(&mut trial)?;
+                }
+                Ok((trial, is_short))
+            });
+            drop(tell.send(indexed));
+        });
+        let (mut trial, is_indexed) = told.await.unwrap_or(Err(RecordError::WriterGone))?;
+        if !is_indexed {
+            let indexed = tokio::task::spawn_blocking(move || index::add(&mut trial)).await;
+            // Propagates a panic of the task.
+            indexed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+        }
         Ok(ended)
     }
 }

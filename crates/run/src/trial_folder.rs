@@ -15,12 +15,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proctor_core::event::{Blame, Outcome, TrialFolder as TrialFolderEvent};
-use proctor_core::suite::{TrialValues, Workspace};
+use proctor_core::suite::{RandomPort, TrialValues, Workspace};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::copy::{CopyError, copy};
 use proctor_contain::scratch::Scratch;
+
+/// The part of a temporary folder that belongs to the trial.
+const FOLDER: &str = "trial";
 
 /// Which folders are left in place at the end of their trials. Empty ones never are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -95,7 +98,7 @@ impl TrialFolder {
             dir: String::new(),
             id: id.to_owned(),
             random_id: random::id(),
-            random_port: random::free_port(),
+            random_port: RandomPort::new(random::free_port),
         };
         let (scratch, error) = match create() {
             Ok((scratch, dir)) => {
@@ -157,6 +160,17 @@ impl TrialFolder {
         let scratch = self.scratch.take()?;
         let path = std::mem::take(&mut self.values.dir);
         let keeps = keep.keeps(outcome);
+        // Most trials leave nothing, and an empty folder is never kept.
+        let scratch = match scratch.remove_empty(FOLDER) {
+            Ok(()) => {
+                return Some(TrialFolderEvent {
+                    path,
+                    kept: false,
+                    reason: None,
+                });
+            }
+            Err(scratch) => scratch,
+        };
         let ending = tokio::task::spawn_blocking(move || {
             let reason = if keeps && !is_empty(&path) {
                 scratch.keep().err()
@@ -185,7 +199,7 @@ impl TrialFolder {
 /// The folder, and the path of the part that belongs to the trial: the rest holds a lock.
 fn create() -> io::Result<(Scratch, String)> {
     let scratch = Scratch::new()?;
-    let dir = scratch.folder("trial")?;
+    let dir = scratch.folder(FOLDER)?;
     let dir = dir.into_os_string().into_string().map_err(|path| {
         let message = format!("the path `{}` is not UTF-8", path.display());
         io::Error::new(io::ErrorKind::InvalidInput, message)

@@ -85,6 +85,18 @@ pub enum AuthError {
     TokenRefused(String),
 }
 
+impl AuthError {
+    /// Whether the authorization server would answer the same request in the same way.
+    pub(crate) fn is_final(&self) -> bool {
+        let (Self::Refused(why) | Self::Expired { why, .. }) = self else {
+            return false;
+        };
+        !["temporarily_unavailable", "server_error", "slow_down"]
+            .iter()
+            .any(|passing| why.starts_with(passing))
+    }
+}
+
 impl std::fmt::Debug for Credentials {
     /// Shows no secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

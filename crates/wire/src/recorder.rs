@@ -175,6 +175,12 @@ impl Recorder {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
+    /// Whether reading what was written so far takes only a moment.
+    pub fn is_short(&self) -> bool {
+        let inner = self.lock();
+        inner.trial.as_ref().is_none_or(TrialWriter::is_short)
+    }
+
     /// Returns the microseconds since the start of the run.
     pub fn at(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)

@@ -21,9 +21,10 @@ Exit codes: 0 listed, 2 usage or configuration error.")]
     /// Fetch the released extensions that are not in the cache
     ///
     /// A package must have the digest that `proctor.lock` has. Without one, Proctor shows the release, its digest and
-    /// whether a signature is published, and asks; then it pins the digest. Proctor does not verify signatures.
+    /// who signed it, and asks; then it pins the digest. A published signature that is not valid is refused.
     ///
     /// `PROCTOR_GITHUB_URL` names another host than github.com: GitHub Enterprise, or a mirror.
+    /// `PROCTOR_SIGSTORE_ROOT` names another trusted root for signatures than that of sigstore.dev.
     #[command(after_help = "Examples:
   proctor extensions fetch eval.yaml
   proctor extensions fetch eval.yaml --yes

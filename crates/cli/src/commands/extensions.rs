@@ -79,6 +79,7 @@ fn document(alias: &str, package: &ReleasePackage) -> Value {
         "extension": alias,
         "package": package.written,
         "release": release(package),
+        "signer": package.signer,
         "state": state(package),
         "program": package.program(),
     })

@@ -14,6 +14,10 @@ pub fn proctor<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Proctor {
             command.env_remove(name);
         }
     }
+    // Without a locale, the output is UTF-8.
+    for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
+        command.env_remove(name);
+    }
     command
         .env_remove("CLICOLOR_FORCE")
         .env_remove("PROCTOR_TEST_UNSET");

@@ -4,14 +4,14 @@ mod processes;
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::process::Command;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, sockopt};
 use rustix::process::{
     DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, getpid, getppid, pidfd_open,
     set_child_subreaper, set_dumpable_behavior, setrlimit,
@@ -87,6 +87,12 @@ pub fn forbid_core_dump() {
     };
     let _ = setrlimit(Resource::Core, none);
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// Acknowledges what a TCP socket has received, without the usual delay. Applies once: the kernel returns to its own
+/// choice. Errors are ignored: they only mean the delay.
+pub fn acknowledge_at_once(socket: impl AsFd) {
+    let _ = sockopt::set_tcp_quickack(socket, true);
 }
 
 /// Whether this process was started with SIGHUP ignored.

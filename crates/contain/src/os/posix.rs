@@ -5,7 +5,7 @@ mod processes;
 
 use std::fs;
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -115,6 +115,9 @@ pub fn forbid_core_dump() {
     };
     let _ = setrlimit(Resource::Core, none);
 }
+
+/// A no-op: the system has no such setting.
+pub fn acknowledge_at_once(_: impl AsFd) {}
 
 /// Whether this process was started with SIGHUP ignored. A child inherits that and a shell can't
 /// undo it, so a shell that survives its own SIGHUP proves it. Without a shell, the answer is no.

@@ -88,6 +88,7 @@ fn trial((outcome, blame, check, reason): Failure) -> TrialSummary {
             selection: None,
             agent: spent,
             judge: spent,
+            kept_folder: None,
         }),
     }
 }

@@ -7,11 +7,14 @@ mod explain;
 #[cfg(test)]
 mod tests;
 
-use super::fit::{CallFit, ObservedToolCall, fit, tool_calls};
+use std::collections::HashMap;
+
+use super::fit::{CallFit, FitRank, ObservedToolCall, fit, rank, tool_calls};
 use super::target::{Times, ToolMatcher};
 use super::wording::listed;
 use super::{CallsMode, CheckResult};
 use crate::assignment::{in_order, maximum_matching};
+use crate::matcher::Matcher;
 use crate::transcript::Transcript;
 
 pub(super) fn evaluate(
@@ -74,8 +77,12 @@ fn certain(
 struct FitMatrix<'a> {
     entries: &'a [ToolMatcher],
     calls: Vec<ObservedToolCall<'a>>,
-    /// The match of each entry and call; `None` if there is none.
-    fits: Vec<Vec<Option<Certainty>>>,
+    /// The row of each entry. Equal entries share one.
+    row_of: Vec<usize>,
+    /// The class of each call. Calls that no entry can tell apart share one.
+    classes: Vec<usize>,
+    /// The match of each row and class; `None` if there is none.
+    rows: Vec<Vec<Option<Certainty>>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,24 +93,40 @@ enum Certainty {
 
 impl<'a> FitMatrix<'a> {
     fn new(entries: &'a [ToolMatcher], calls: Vec<ObservedToolCall<'a>>) -> Self {
-        let certainty = |entry: &ToolMatcher, tool: &ObservedToolCall<'_>| match fit(entry, *tool) {
-            CallFit::Yes => Some(Certainty::Certain),
-            CallFit::Maybe(_) => Some(Certainty::Possible),
-            CallFit::OtherTool | CallFit::No(_) => None,
+        let certainty = |entry: &ToolMatcher, tool: &ObservedToolCall<'_>| match rank(entry, *tool)
+        {
+            FitRank::Yes => Some(Certainty::Certain),
+            FitRank::Maybe => Some(Certainty::Possible),
+            FitRank::OtherTool | FitRank::No(_) => None,
         };
-        let fits = entries
-            .iter()
-            .map(|entry| calls.iter().map(|tool| certainty(entry, tool)).collect())
-            .collect();
+        let classes = classes(entries, &calls);
+        // The first call of each class.
+        let mut firsts: Vec<&ObservedToolCall<'_>> = Vec::new();
+        for (call, class) in calls.iter().zip(&classes) {
+            if *class == firsts.len() {
+                firsts.push(call);
+            }
+        }
+        let mut rows: Vec<Vec<Option<Certainty>>> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        let row_of = entries.iter().map(|entry| {
+            let row = *known.entry(written(entry)).or_insert(rows.len());
+            if row == rows.len() {
+                rows.push(firsts.iter().map(|tool| certainty(entry, tool)).collect());
+            }
+            row
+        });
         Self {
+            row_of: row_of.collect(),
             entries,
             calls,
-            fits,
+            classes,
+            rows,
         }
     }
 
     fn fits(&self, entry: usize, call: usize, certainty: Certainty) -> bool {
-        self.fits[entry][call] >= Some(certainty)
+        self.rows[self.row_of[entry]][self.classes[call]] >= Some(certainty)
     }
 
     /// The calls that the entries take, if every entry gets what it needs.
@@ -198,6 +221,44 @@ impl<'a> FitMatrix<'a> {
     fn seq(&self, call: usize) -> u64 {
         self.calls[call].call.seq
     }
+}
+
+/// Numbers the calls by what the entries read of them, in order of the first of each kind: by tool and arguments, or
+/// each on its own if an entry reads its response.
+fn classes(entries: &[ToolMatcher], calls: &[ObservedToolCall<'_>]) -> Vec<usize> {
+    let reads_response = |entry: &ToolMatcher| {
+        entry.result.is_some() || entry.is_error.is_some() || entry.max_duration.is_some()
+    };
+    if entries.iter().any(reads_response) {
+        return (0..calls.len()).collect();
+    }
+    let mut known: HashMap<(&str, &str, Result<String, usize>), usize> = HashMap::new();
+    let mut classes = Vec::with_capacity(calls.len());
+    for (at, tool) in calls.iter().enumerate() {
+        let arguments = match tool.arguments.read() {
+            Ok(Some(arguments)) => Ok(arguments.to_string()),
+            // Without arguments that can be compared, a call is a class of its own.
+            Ok(None) | Err(_) => Err(at),
+        };
+        let next = known.len();
+        let key = (tool.call.server.as_str(), tool.name, arguments);
+        classes.push(*known.entry(key).or_insert(next));
+    }
+    classes
+}
+
+/// The entry as text, without how often it is expected: equal texts match the same calls.
+fn written(entry: &ToolMatcher) -> String {
+    format!(
+        "{:?}",
+        (
+            &entry.target,
+            entry.arguments.as_ref().map(Matcher::written),
+            entry.result.as_ref().map(Matcher::written),
+            entry.is_error,
+            entry.max_duration,
+        )
+    )
 }
 
 /// The maximum number of calls for an entry in exact mode: without `max`, its minimum.

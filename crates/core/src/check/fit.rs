@@ -87,6 +87,48 @@ impl CallFit {
     }
 }
 
+/// [`CallFit`] without its reasons, which take much longer to write than to find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FitRank {
+    Yes,
+    Maybe,
+    OtherTool,
+    /// The number of differences.
+    No(usize),
+}
+
+impl From<&CallFit> for FitRank {
+    fn from(fit: &CallFit) -> Self {
+        match fit {
+            CallFit::Yes => Self::Yes,
+            CallFit::OtherTool => Self::OtherTool,
+            CallFit::No(miss) => Self::No(miss.distance),
+            CallFit::Maybe(_) => Self::Maybe,
+        }
+    }
+}
+
+/// The rank of [`fit`]. A call whose arguments differ is found without a text; all others are compared in full.
+pub(super) fn rank(entry: &ToolMatcher, tool: ObservedToolCall<'_>) -> FitRank {
+    if !entry.target.matches(&tool.call.server, tool.name) {
+        return FitRank::OtherTool;
+    }
+    let reads_only_arguments =
+        entry.result.is_none() && entry.is_error.is_none() && entry.max_duration.is_none();
+    if let (Some(matcher), Ok(Some(value)), true) = (
+        &entry.arguments,
+        tool.arguments.read(),
+        reads_only_arguments,
+    ) && !matcher.reads_lone_surrogate(Some(value))
+    {
+        let distance = matcher.distance(Some(value));
+        if distance > 0 {
+            return FitRank::No(distance);
+        }
+    }
+    FitRank::from(&fit(entry, tool))
+}
+
 fn fit_arguments(entry: &ToolMatcher, arguments: &Payload) -> CallFit {
     fit_matcher(entry.arguments.as_ref(), arguments)
 }

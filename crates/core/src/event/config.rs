@@ -21,6 +21,9 @@ pub struct RunConfig {
     pub servers: Vec<ServerConfig>,
     /// The task sets that the cases come from.
     pub task_sets: Vec<TaskSetConfig>,
+    /// The other repositories that the cases come from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceConfig>,
     /// The surface contract, if the suite has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub surface: Option<SurfaceConfig>,
@@ -30,6 +33,20 @@ pub struct RunConfig {
     pub timeouts: TimeoutConfig,
     /// The number of trials in parallel.
     pub workers: u32,
+}
+
+/// A repository that a suite takes tasks from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SourceConfig {
+    pub name: String,
+    pub repo: String,
+    /// The branch, tag or commit as written.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// The commit that was used. `None` if the user's own checkout was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// The surface contract of a suite.

@@ -388,3 +388,36 @@ fn an_entry_stays_small_with_many_targets() {
     let length = fs::metadata(index_of(folder.path())).unwrap().len();
     assert!(length < 128 * 1024, "{length}");
 }
+
+#[test]
+fn the_entry_of_an_ended_trial_is_that_of_its_file() {
+    for calls in [1, 200] {
+        let folder = tempfile::tempdir().unwrap();
+        let run = create(folder.path(), "2026-11-15T05:00:00Z");
+        let mut trial = begin(&run, "a", 1);
+        for id in 0..calls {
+            let call = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo{id}"}}}}"#
+            );
+            frame(&mut trial, 3, Direction::ToServer, &call);
+            let reply = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#);
+            frame(&mut trial, 4, Direction::ToClient, &reply);
+        }
+        assert_eq!(trial.is_short(), calls == 1);
+        end(trial, Outcome::Passed);
+        drop(run);
+        let written = fs::read(index_of(folder.path())).unwrap();
+        let run = RunReader::open(folder.path()).unwrap();
+        let mut entries = Vec::new();
+        each_folded(&run, |entry| entries.push(entry)).unwrap();
+        let [entry] = &entries[..] else {
+            panic!("{entries:?}")
+        };
+        assert_eq!(entry.attempt.calls.len(), calls);
+        let last = written
+            .trim_ascii_end()
+            .rsplit(|byte| *byte == b'\n')
+            .next();
+        assert_eq!(last, Some(&line(entry)[..]));
+    }
+}

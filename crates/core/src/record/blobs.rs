@@ -69,7 +69,12 @@ impl Blobs {
         }
         let mut bytes = Vec::new();
         open_file(&path)
-            .and_then(|file| file.take(length.saturating_add(1)).read_to_end(&mut bytes))
+            .and_then(|file| {
+                // The length in the record may be wrong.
+                let room = file.metadata()?.len().min(length).saturating_add(1);
+                bytes.reserve_exact(usize::try_from(room).unwrap_or_default());
+                file.take(length.saturating_add(1)).read_to_end(&mut bytes)
+            })
             .map_err(RecordError::io("read", &path))?;
         if bytes.len() as u64 != length {
             return Err(damaged(format!("expected {length} bytes")));

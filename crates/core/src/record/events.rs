@@ -1,7 +1,7 @@
 //! Reads the events of one file, one at a time.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -18,6 +18,9 @@ pub struct TornLine {
     /// The length of the incomplete line.
     pub bytes: u64,
 }
+
+/// How much of a file is read at once.
+const BUFFER: usize = 64 * 1024;
 
 /// A position between two lines of an event file, from which another reader can continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,6 +61,13 @@ impl EventReader {
         Self::open_at(path, Position::default())
     }
 
+    /// Reads lines that are still in memory: the whole of a file.
+    pub(super) fn of_lines(path: &Path, lines: Vec<u8>) -> Self {
+        let capacity = lines.len().max(1);
+        let content = Content::Memory(Cursor::new(lines));
+        Self::over(path, content, capacity, Position::default())
+    }
+
     /// Opens a file at a position that an earlier reader of it reached.
     pub fn open_at(path: &Path, position: Position) -> Result<Self, RecordError> {
         let file = open_file(path)
@@ -66,15 +76,23 @@ impl EventReader {
                 Ok(file)
             })
             .map_err(RecordError::io("read", path))?;
-        let file = HashedFile { file, hash: None };
-        Ok(Self {
+        let content = Content::File(file);
+        Ok(Self::over(path, content, BUFFER, position))
+    }
+
+    fn over(path: &Path, content: Content, capacity: usize, position: Position) -> Self {
+        let file = HashedFile {
+            content,
+            hash: None,
+        };
+        Self {
             path: path.to_owned(),
-            lines: RecordLines::new(BufReader::with_capacity(64 * 1024, file), MAX_LINE),
+            lines: RecordLines::new(BufReader::with_capacity(capacity, file), MAX_LINE),
             position,
             torn: None,
             done: false,
             newer: false,
-        })
+        }
     }
 
     /// Reads a known event in an unknown form as unknown instead of corrupt, if a newer Proctor
@@ -160,13 +178,22 @@ impl Iterator for EventReader {
 /// A file whose bytes are optionally hashed and counted while they are read.
 #[derive(Debug)]
 struct HashedFile {
-    file: File,
+    content: Content,
     hash: Option<(Sha256, u64)>,
+}
+
+#[derive(Debug)]
+enum Content {
+    File(File),
+    Memory(Cursor<Vec<u8>>),
 }
 
 impl Read for HashedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buffer)?;
+        let read = match &mut self.content {
+            Content::File(file) => file.read(buffer)?,
+            Content::Memory(lines) => lines.read(buffer)?,
+        };
         if let Some((hash, bytes)) = &mut self.hash {
             hash.update(&buffer[..read]);
             *bytes += read as u64;
@@ -178,10 +205,10 @@ impl Read for HashedFile {
 /// The length and hash of a file, and its last event if it is valid.
 pub(super) fn digest(path: &Path) -> io::Result<(FileDigest, Option<Event>)> {
     let file = HashedFile {
-        file: open_file(path)?,
+        content: Content::File(open_file(path)?),
         hash: Some((Sha256::new(), 0)),
     };
-    let mut lines = RecordLines::new(BufReader::with_capacity(64 * 1024, file), MAX_LINE);
+    let mut lines = RecordLines::new(BufReader::with_capacity(BUFFER, file), MAX_LINE);
     let mut last = Vec::new();
     while let RecordLine::Line(line) = lines.next()? {
         last.clear();

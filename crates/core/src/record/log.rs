@@ -9,6 +9,9 @@ use crate::event::{Event, EventKind};
 use super::queue::{EventFile, FollowUp, Queue, QueueSlot};
 use super::{EventReader, MAX_LINE, RecordError};
 
+/// The length up to which the lines of a file are also kept in memory. Most trials are shorter.
+const SHORT: usize = 32 * 1024;
+
 /// An append-only file, a line an event. Its lines are queued in order, and written by another thread.
 #[derive(Debug)]
 pub(super) struct EventLog {
@@ -19,6 +22,9 @@ pub(super) struct EventLog {
     bytes: u64,
     /// When a sync was asked for last.
     synced: u64,
+    /// All lines of a new file, as long as it is short: whoever reads them needs neither to wait for the thread that
+    /// writes them nor to open the file.
+    lines: Option<Vec<u8>>,
 }
 
 impl EventLog {
@@ -27,6 +33,7 @@ impl EventLog {
         let file = new_file(&path).map_err(RecordError::io("create", &path))?;
         Ok(Self {
             synced: at,
+            lines: Some(Vec::new()),
             ..Self::over(path, file, 1, 0)
         })
     }
@@ -58,7 +65,20 @@ impl EventLog {
             next,
             bytes,
             synced: 0,
+            lines: None,
         }
+    }
+
+    /// All lines, if the file is short.
+    pub(super) fn lines(&self) -> Option<&[u8]> {
+        self.lines.as_deref()
+    }
+
+    /// The same, for a file that gets only one more line, which is prepared.
+    pub(super) fn take_lines(&mut self) -> Option<Vec<u8>> {
+        let mut lines = self.lines.take()?;
+        lines.extend_from_slice(&self.line);
+        Some(lines)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -122,6 +142,12 @@ impl EventLog {
     /// Queues the prepared line, and what to do after it is written.
     pub(super) fn write_then(&mut self, queue: &Queue, next: FollowUp) -> u64 {
         queue.push(&self.file, &mut self.slot, &self.line, next);
+        let is_short = |lines: &Vec<u8>| lines.len() + self.line.len() <= SHORT;
+        if let Some(lines) = self.lines.as_mut().filter(|lines| is_short(lines)) {
+            lines.extend_from_slice(&self.line);
+        } else {
+            self.lines = None;
+        }
         let seq = self.next;
         self.next += 1;
         self.bytes += self.line.len() as u64;

@@ -22,8 +22,9 @@ const FULL: usize = 256 * 1024;
 /// The number of queued bytes from which appending itself waits.
 const MAX_QUEUED: usize = 2 * FULL;
 
-/// How long the first line waits for others, to be written with them.
-const LINGER: Duration = Duration::from_millis(1);
+/// How long the first line waits for others, to be written with them. A trial takes a millisecond, and waking the
+/// thread costs more than a line.
+const LINGER: Duration = Duration::from_millis(5);
 
 /// A file of events, as the threads of a record know it.
 #[derive(Debug)]
@@ -130,7 +131,10 @@ impl Queue {
         if !matches!(next, FollowUp::Nothing) {
             batch.next = next;
         }
-        if is_first || state.hurried || state.bytes >= FULL {
+        let wakes = is_first || state.hurried || state.bytes >= FULL;
+        // Otherwise the thread would wake up only to wait for the lock.
+        drop(state);
+        if wakes {
             self.work.notify_one();
         }
     }

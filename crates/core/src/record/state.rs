@@ -1,8 +1,10 @@
 //! The state that the writers of one run share: its folder, its secrets, and its first failure.
 
+use std::collections::HashSet;
 use std::fs::{DirBuilder, File, TryLockError};
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use data_encoding::BASE64;
 
@@ -20,9 +22,14 @@ use super::{BLOBS, INDEX, LOCK, MAX_FRAME, MAX_INLINE, RecordError, TRIALS};
 #[derive(Debug)]
 pub(super) struct RecordState {
     pub(super) folder: PathBuf,
+    /// The start of the run by the wall clock, as its record has it.
+    pub(super) started: String,
     pub(super) options: RecordOptions,
     pub(super) redactor: Redactor,
     blobs: Arc<BlobStore>,
+    /// The hashes of texts that were stored as blobs before.
+    stored: Mutex<HashSet<u64>>,
+    hasher: RandomState,
     pub(super) index: IndexLog,
     failed: Arc<OnceLock<RecordError>>,
     // Dropped in this order: the writer passes its work to the syncer, and both finish before the
@@ -39,6 +46,7 @@ impl RecordState {
         redactor: Redactor,
         options: RecordOptions,
         lock: File,
+        started: String,
     ) -> Result<Arc<Self>, RecordError> {
         let trials = folder.join(TRIALS);
         make_folder(&trials)?;
@@ -51,9 +59,12 @@ impl RecordState {
             writer: WriterThread::start(folder, syncer, failed.clone())?,
             _syncs: syncs,
             folder: folder.to_owned(),
+            started,
             options,
             redactor,
             blobs,
+            stored: Mutex::default(),
+            hasher: RandomState::new(),
             index: IndexLog::open(folder.join(INDEX))?,
             failed,
             _lock: lock,
@@ -91,6 +102,13 @@ impl RecordState {
             bytes += blob_bytes(body);
         }
         Ok((what, bytes))
+    }
+
+    /// Whether this text was not asked for before. Only a hint: a known text may still have to be stored.
+    pub(super) fn is_new(&self, text: &str) -> bool {
+        let hash = self.hasher.hash_one(text);
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.insert(hash)
     }
 
     /// The body for these bytes, redacted and stored.

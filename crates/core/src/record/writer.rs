@@ -68,11 +68,30 @@ pub struct TrialWriter {
 pub struct EndedTrial {
     shared: Arc<RecordState>,
     file: String,
+    /// All lines of its file, if they are few.
+    lines: Option<Vec<u8>>,
 }
 
 impl EndedTrial {
     pub(crate) fn folder(&self) -> &Path {
         &self.shared.folder
+    }
+
+    /// Whether [`crate::index::add`] needs only a moment.
+    pub fn is_short(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    /// Its events, and where their large bodies are, without opening its file; `None` if it is long.
+    pub(crate) fn take_events(&mut self) -> Option<(EventReader, Blobs)> {
+        let path = self.shared.folder.join(TRIALS).join(&self.file);
+        let events = EventReader::of_lines(&path, self.lines.take()?);
+        Some((events, Blobs::of_run(&self.shared.folder)))
+    }
+
+    /// The start of its run by the wall clock.
+    pub(crate) fn run(&self) -> &str {
+        &self.shared.started
     }
 
     /// Its file under `trials/`.
@@ -122,7 +141,12 @@ impl Bodies {
             what,
             EventKind::ToolsOffered { .. } | EventKind::ServerSeen(_)
         );
-        is_shared || what.bodies().into_iter().any(is_long)
+        // What many trials share is stored once.
+        let is_new = |body: &mut Body| match body {
+            Body::Text(text) => self.shared.is_new(text),
+            Body::Base64(_) | Body::Blob { .. } | Body::Cut { .. } => true,
+        };
+        is_shared && what.bodies().into_iter().any(is_new) || what.bodies().into_iter().any(is_long)
     }
 }
 
@@ -153,11 +177,18 @@ impl QueueCapacity {
 pub struct WrittenEvents {
     shared: Arc<RecordState>,
     path: PathBuf,
+    /// All of them, if they are few.
+    lines: Option<Vec<u8>>,
 }
 
 impl WrittenEvents {
-    /// Waits until they are in the file, and opens it.
+    /// Reads them: from memory if they are few, otherwise from the file once they are in it.
     pub fn open(&self) -> Result<EventReader, RecordError> {
+        if let Some(lines) = &self.lines {
+            // They are the bytes of the file, unless it could not be written.
+            self.shared.check()?;
+            return Ok(EventReader::of_lines(&self.path, lines.clone()));
+        }
         self.shared.queue().flush();
         EventReader::open(&self.path)
     }
@@ -197,8 +228,9 @@ impl RunWriter {
                 path: folder.to_owned(),
             });
         }
+        let when = redactor.text(&started.started).into_owned();
         let mut run = Self {
-            shared: RecordState::open(folder, redactor, options, lock)?,
+            shared: RecordState::open(folder, redactor, options, lock, when)?,
             log: EventLog::create(path, 0)?,
         };
         run.append(0, EventKind::RunStarted(started))?;
@@ -227,7 +259,8 @@ impl RunWriter {
             }
             _ => {}
         }
-        let shared = RecordState::open(folder, redactor, options, lock)?;
+        let when = run.started().started.clone();
+        let shared = RecordState::open(folder, redactor, options, lock, when)?;
         Ok(Self { shared, log })
     }
 
@@ -405,7 +438,13 @@ impl TrialWriter {
         WrittenEvents {
             shared: self.shared.clone(),
             path: self.log.path().to_owned(),
+            lines: self.log.lines().map(<[u8]>::to_vec),
         }
+    }
+
+    /// Whether reading what was appended so far takes only a moment.
+    pub fn is_short(&self) -> bool {
+        self.log.lines().is_some() && self.blob_bytes <= MAX_INLINE as u64
     }
 
     /// Ends the trial, and waits until that is synced to the disk. Only then has the trial ended.
@@ -430,10 +469,17 @@ impl TrialWriter {
         let file = format!("{}{ENDED}", self.stem);
         let name = self.shared.folder.join(TRIALS).join(&file);
         let shared = self.shared.clone();
+        let is_short = self.is_short();
+        let lines = self.log.take_lines().filter(|_| is_short);
+        let ended = EndedTrial {
+            shared,
+            file,
+            lines,
+        };
         let end = TrialEnd {
             file: self.log.file().clone(),
             name,
-            done: Box::new(|result| done(result.map(|()| EndedTrial { shared, file }))),
+            done: Box::new(|result| done(result.map(|()| ended))),
         };
         self.is_ending = true;
         self.log.write_then(self.shared.queue(), FollowUp::End(end));

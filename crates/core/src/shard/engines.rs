@@ -64,7 +64,7 @@ const INDEXED: [IndexedEngine; 5] = [
 
 /// Why the shard of this process is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
+pub enum DetectError {
     #[error(
         "`--shard auto` found no engine: looked for PROCTOR_SHARD, JOB_COMPLETION_INDEX (Kubernetes), \
          SLURM_ARRAY_TASK_ID (Slurm), AWS_BATCH_JOB_ARRAY_INDEX (AWS Batch), CI_NODE_INDEX (GitLab), \
@@ -110,9 +110,9 @@ pub enum EngineError {
 }
 
 /// The shard that the engine assigns to this process.
-pub fn detect(environment: &Environment) -> Result<Shard, EngineError> {
+pub fn detect(environment: &Environment) -> Result<Shard, DetectError> {
     if let Some(text) = given(environment, OVERRIDE) {
-        return text.parse().map_err(|source| EngineError::Invalid {
+        return text.parse().map_err(|source| DetectError::Invalid {
             engine: OVERRIDE,
             source,
         });
@@ -125,7 +125,7 @@ pub fn detect(environment: &Environment) -> Result<Shard, EngineError> {
         };
         match found {
             Some((first, first_shard)) if first_shard != shard => {
-                return Err(EngineError::Contradiction {
+                return Err(DetectError::Contradiction {
                     first,
                     first_shard,
                     second: engine,
@@ -136,7 +136,7 @@ pub fn detect(environment: &Environment) -> Result<Shard, EngineError> {
             None => found = Some((engine, shard)),
         }
     }
-    found.map(|(_, shard)| shard).ok_or(EngineError::NotFound)
+    found.map(|(_, shard)| shard).ok_or(DetectError::NotFound)
 }
 
 /// The id of the run that this process belongs to, if the environment has a usable one.
@@ -146,14 +146,14 @@ pub fn run_id(environment: &Environment) -> Option<String> {
     is_run_id(found).then(|| found.to_owned())
 }
 
-type Detected = Result<Option<(&'static str, Shard)>, EngineError>;
+type Detected = Result<Option<(&'static str, Shard)>, DetectError>;
 
 fn indexed(environment: &Environment, engine: &IndexedEngine) -> Detected {
     let Some(index) = number(environment, engine.index)? else {
         return Ok(None);
     };
     let Some(count) = number(environment, engine.count)? else {
-        return Err(EngineError::NoCount {
+        return Err(DetectError::NoCount {
             engine: engine.name,
             index: engine.index,
             count: engine.count,
@@ -172,7 +172,7 @@ fn slurm(environment: &Environment) -> Detected {
         return Ok(None);
     };
     let required = |variable: &'static str| {
-        let missing = || EngineError::NoCount {
+        let missing = || DetectError::NoCount {
             engine: NAME,
             index: ID,
             count: variable,
@@ -187,7 +187,7 @@ fn slurm(environment: &Environment) -> Detected {
         .max(1);
     let is_range = max >= min && id >= min && id <= max;
     if !is_range || (max - min) / step + 1 != count || !(id - min).is_multiple_of(step) {
-        return Err(EngineError::SlurmList {
+        return Err(DetectError::SlurmList {
             min,
             max,
             step,
@@ -200,7 +200,7 @@ fn slurm(environment: &Environment) -> Detected {
 fn named(engine: &'static str, shard: Result<Shard, ShardError>) -> Detected {
     match shard {
         Ok(shard) => Ok(Some((engine, shard))),
-        Err(source) => Err(EngineError::Invalid { engine, source }),
+        Err(source) => Err(DetectError::Invalid { engine, source }),
     }
 }
 
@@ -209,11 +209,11 @@ fn given<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
     (!value.is_empty()).then_some(value)
 }
 
-fn number(environment: &Environment, name: &str) -> Result<Option<u32>, EngineError> {
+fn number(environment: &Environment, name: &str) -> Result<Option<u32>, DetectError> {
     let Some(value) = given(environment, name) else {
         return Ok(None);
     };
-    let not_a_number = |_| EngineError::NotANumber {
+    let not_a_number = |_| DetectError::NotANumber {
         variable: name.to_owned(),
         value: value.to_owned(),
     };

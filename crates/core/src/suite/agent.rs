@@ -13,9 +13,10 @@ use super::eval_file::{AgentRefFile, AgentType};
 use super::go_template::{TemplateUse, place};
 use super::load::Loader;
 use super::step::values::FillError;
+use super::template::Template;
 use super::trial_values::{TRIAL_DIR, TrialValues};
 use crate::builtin_agent::{BuiltinAgent, Protocol};
-use crate::decode::{Context, Decode};
+use crate::decode::{Context, Decode, LooseText};
 use crate::hint::{nearest, nearest_hint};
 use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::provider::Provider;
@@ -169,9 +170,10 @@ impl Loader<'_> {
     /// Resolves an agent file.
     pub(super) fn resolve_agent(&self, file: &AgentFile, cx: &Context<'_>) -> Option<Agent> {
         let kind = if let Some(acp) = &file.acp {
+            check_arguments(&acp.args, cx);
             AgentKind::Acp {
                 cmd: acp.cmd.clone(),
-                args: acp.args.iter().map(|arg| arg.0.clone()).collect(),
+                args: acp.args.iter().map(|arg| arg.value.0.clone()).collect(),
             }
         } else if let Some(builtin) = &file.builtin {
             AgentKind::Builtin {
@@ -411,6 +413,27 @@ fn refuse_for_builtin(file: &AgentFile, cx: &Context<'_>) {
     for (key, span) in env.into_iter().chain(connects) {
         let message = format!("`{key}` works only with `acp` or `commands`");
         cx.report(span, Problem::error(Code::Conflict, message));
+    }
+}
+
+/// Reports templates that the arguments of an agent can't have: the agent would get them as they are written.
+fn check_arguments(args: &[WithSpan<LooseText>], cx: &Context<'_>) {
+    for arg in args {
+        match Template::parse(&arg.value.0) {
+            Ok(template) => {
+                for reference in template.references().filter(|one| !one.is_of_trial()) {
+                    let message =
+                        format!("`{reference}` is not expanded in the `args` of an agent");
+                    cx.report(arg.span, Problem::warning(Code::Reference, message));
+                }
+            }
+            Err(errors) => {
+                for error in errors {
+                    let problem = Problem::error(Code::Reference, error.message);
+                    cx.report(arg.span, problem.maybe_hint(error.hint));
+                }
+            }
+        }
     }
 }
 

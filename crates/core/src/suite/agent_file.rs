@@ -100,7 +100,7 @@ record! {
         /// The program to start.
         "cmd" => cmd: String,
         /// The arguments of the program. Proctor expands `{trial.dir}`, `{trial.id}`, `{random.id}` and `{random.port}`.
-        "args" => args: Vec<LooseText>,
+        "args" => args: Vec<WithSpan<LooseText>>,
     }
 }
 

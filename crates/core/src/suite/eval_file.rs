@@ -97,6 +97,8 @@ record! {
         "setup" => setup: Vec<StepFile>,
         /// The steps after the last trial, once per run. They always run. Only Proctor supports this key.
         "cleanup" => cleanup: Vec<StepFile>,
+        /// The timeout for `cleanup`, by default `defaultTaskLimits.cleanupTimeout`. Only Proctor supports this key.
+        "cleanupTimeout" => cleanup_timeout: Option<Duration>,
         /// Whether servers are started and listed before the first trial, `true` by default. Only Proctor supports this key.
         "preflight" => preflight: Option<WithSpan<bool>>,
         /// A folder whose content each trial starts with in `{trial.dir}`, unless its task names another. Only Proctor

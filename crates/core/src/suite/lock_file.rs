@@ -62,6 +62,15 @@ pub struct ProgramPin {
     pub archive: String,
     /// The digest of the program in it.
     pub program: String,
+    /// Who signed the archive.
+    pub signer: Option<String>,
+}
+
+impl ProgramPin {
+    /// Whether two pins are of the same archive and program.
+    pub fn is_same_program(&self, other: &Self) -> bool {
+        (&self.archive, &self.program) == (&other.archive, &other.program)
+    }
 }
 
 record! {
@@ -98,6 +107,7 @@ record! {
     struct ProgramPinText {
         "archive" => archive: WithSpan<LooseText>,
         "program" => program: WithSpan<LooseText>,
+        "signer" => signer: Option<LooseText>,
     }
 }
 
@@ -221,6 +231,7 @@ impl LockFile {
                 let pin = ProgramPin {
                     archive: checked(&files.archive, is_digest, DIGEST, cx),
                     program: checked(&files.program, is_digest, DIGEST, cx),
+                    signer: files.signer.as_ref().map(|text| text.0.clone()),
                 };
                 (platform.value.clone(), pin)
             });
@@ -262,6 +273,9 @@ impl LockFile {
                 out.push_str(&format!("      {}:\n", key(platform)));
                 out.push_str(&format!("        archive: {}\n", quoted(&program.archive)));
                 out.push_str(&format!("        program: {}\n", quoted(&program.program)));
+                if let Some(signer) = &program.signer {
+                    out.push_str(&format!("        signer: {}\n", quoted(signer)));
+                }
             }
         }
         out
@@ -310,6 +324,7 @@ mod tests {
         let program = ProgramPin {
             archive: digest('b'),
             program: digest('c'),
+            signer: Some("https://github.com/o/r/x@v1".to_owned()),
         };
         lock.pin_extension(ExtensionPin {
             package: "https://github.com/o/r".to_owned(),
@@ -398,6 +413,7 @@ mod tests {
                 ProgramPin {
                     archive: "x".to_owned(),
                     program: "y".to_owned(),
+                    signer: None,
                 },
             )]
             .into(),

@@ -28,6 +28,8 @@ pub struct ReleasePackage {
     pub repo: String,
     /// The tag of the release; the latest release if absent.
     pub tag: Option<String>,
+    /// Who signed the pinned release, for any platform.
+    pub signer: Option<String>,
     pub state: PackageState,
 }
 
@@ -57,6 +59,7 @@ impl ReleasePackage {
             owner: owner.to_owned(),
             repo: repo.to_owned(),
             tag: tag.map(str::to_owned),
+            signer: None,
             state: PackageState::Unpinned { release: None },
         })
     }
@@ -75,6 +78,7 @@ impl ReleasePackage {
         let Some(pin) = lock.extension(&self.written) else {
             return self;
         };
+        self.signer = pin.files.values().find_map(|files| files.signer.clone());
         let release = pin.release.clone();
         self.state = match pin.files.get(&platform()) {
             None => PackageState::Unpinned {

@@ -62,17 +62,16 @@ impl Loader<'_> {
         if name.value.0.trim().is_empty() {
             cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
         }
+        let default_limits = config.default_limits.as_ref().map(Limits::from);
+        let default_limits = default_limits.unwrap_or_default();
         Some(Suite {
             name: name.value.0.clone(),
             path: cx.source.path().to_path_buf(),
             servers: scope.servers.map(|s| s.enabled).unwrap_or_default(),
             agents,
             judge,
-            default_limits: config
-                .default_limits
-                .as_ref()
-                .map(Limits::from)
-                .unwrap_or_default(),
+            cleanup_timeout: config.cleanup_timeout.or(default_limits.cleanup_timeout),
+            default_limits,
             extensions,
             skills: skills(config, cx),
             setup,

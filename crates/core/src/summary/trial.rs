@@ -40,6 +40,8 @@ pub struct TrialResult {
     pub selection: Option<Box<ToolChoice>>,
     pub agent: ModelSpending,
     pub judge: ModelSpending,
+    /// The folder of the trial, if it was kept.
+    pub kept_folder: Option<Box<str>>,
 }
 
 /// A check that did not pass.
@@ -118,6 +120,7 @@ impl TrialResult {
             selection: None,
             agent: nothing,
             judge: nothing,
+            kept_folder: None,
         }
     }
 
@@ -140,6 +143,7 @@ impl TrialResult {
             selection: result.selection.clone(),
             agent: ModelSpending::from(&result.agent),
             judge: ModelSpending::from(&result.judge),
+            kept_folder: result.kept_folder.as_deref().map(Box::from),
         })
     }
 }

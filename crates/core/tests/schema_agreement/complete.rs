@@ -86,6 +86,7 @@ fn complete_eval() -> Value {
             "setup": [{"id": "seed", "script": {"inline": "true", "env": {"A": 1}, "timeout": "1m", "continueOnError": true}}],
             "cleanup": [{"http": {"url": "u", "method": "GET", "headers": {"A": "b"}, "body": {"json": {"a": 1}}, "timeout": "1s",
                 "expect": {"status": 200, "body": {"match": "x", "fields": [{"path": "a", "equals": 1, "type": "string", "match": "x", "exists": true}]}}}}],
+            "cleanupTimeout": "1m",
             "preflight": false,
             "isolation": "trial",
             "workspace": "fixture",

@@ -164,14 +164,23 @@ async fn progress(server: &Server) -> Records {
         }
     }
     let (a, b) = (stage.attach(&client, "a"), stage.attach(&client, "b"));
+    // On HTTP, an answer may overtake progress on another stream; these wait.
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
     let steps = |steps: u64| {
         let mut all = arguments("steps", steps);
         all.extend(arguments("ms", 5));
+        all.extend(arguments("until", go.to_str().unwrap()));
         all
     };
-    let (first, second) = tokio::join!(
+    let reported = |name: &str| stage.recorded(name, "notifications/progress");
+    let (first, second, ()) = tokio::join!(
         a.call_tool("progress", steps(3)),
-        b.call_tool("progress", steps(5))
+        b.call_tool("progress", steps(5)),
+        async {
+            eventually(|| (reported("a"), reported("b")) == (3, 5)).await;
+            std::fs::write(&go, "").unwrap();
+        }
     );
     first.unwrap();
     second.unwrap();

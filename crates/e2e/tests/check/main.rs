@@ -47,11 +47,16 @@ mod seeds;
 mod selection;
 mod server_lists;
 mod servers;
+mod shards;
 mod shown_again;
 mod stops;
+mod stores;
 mod suites;
 mod summaries;
 mod trial_folders;
 mod turns;
 mod vacuity;
 mod watch;
+
+/// An agent that is a command: its arguments are MCP configs, and the prompt.
+const COMMAND_AGENT: &str = include_str!("agent.py");

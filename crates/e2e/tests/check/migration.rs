@@ -5,26 +5,7 @@ use std::path::Path;
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
-/// Tells the servers of its configurations, all but its last argument, what it was asked, and prints that.
-const AGENT: &str = r#"
-import json, os, subprocess, sys
-*files, prompt = sys.argv[1:]
-for file in files:
-    server = next(iter(json.load(open(file))["mcpServers"].values()))
-    process = subprocess.Popen([server["command"], *server["args"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    for message in [
-        {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/list", "params": {}},
-        {"id": 3, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": prompt}}},
-    ]:
-        process.stdin.write(json.dumps(dict(message, jsonrpc="2.0")) + "\n")
-        process.stdin.flush()
-        if "id" in message: process.stdout.readline()
-    process.stdin.close()
-    process.wait()
-print("seen" if os.environ.get("MY_SETTING") else "done")
-"#;
+use crate::COMMAND_AGENT;
 
 #[track_caller]
 fn told(suite: &SuiteFixture, words: &[&str], code: i32) -> String {
@@ -50,7 +31,7 @@ fn by_command(spec: &Value, servers: &[&str]) -> SuiteFixture {
         .iter()
         .map(|name| ((*name).to_owned(), json!({"command": command})));
     let suite = SuiteFixture::on("  - reply: {text: x}\n", &Value::Object(servers.collect()));
-    suite.write("agent.py", AGENT);
+    suite.write("agent.py", COMMAND_AGENT);
     let script = suite.path("agent.py").display().to_string();
     let agent = json!({"kind": "Agent", "metadata": {"name": "mine"}, "commands": {
         "argTemplateMcpServer": "{{ .File }}",
@@ -129,9 +110,9 @@ fn a_failed_cleanup_is_an_error() {
 
 #[test]
 fn the_answer_has_no_last_newline() {
-    let suite = by_command(&json!({"verify": answers("done")}), &["one"]);
+    let suite = by_command(&json!({"verify": answers("it says good")}), &["one"]);
     told(&suite, &["check", "eval.yaml"], 0);
-    let suite = by_command(&json!({"verify": answers("done\n")}), &["one"]);
+    let suite = by_command(&json!({"verify": answers("it says good\n")}), &["one"]);
     told(&suite, &["check", "eval.yaml"], 1);
 }
 
@@ -176,8 +157,8 @@ fn an_agent_gets_only_the_variables_that_it_is_given() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{words:?}: {stderr}");
     };
-    check(&[], "done");
-    check(&["--pass-env", "MY_SETTING"], "seen");
+    check(&[], "it says good");
+    check(&["--pass-env", "MY_SETTING"], "it says goodx");
 }
 
 #[test]

@@ -156,19 +156,26 @@ fn a_step_that_may_fail_does_not_end_the_run() {
 
 #[test]
 fn a_failed_cleanup_is_never_green() {
-    for (text, limit, reason) in [
+    let timed_out = "the cleanup timed out after 500ms";
+    let ample = json!({"defaultTaskLimits": {"cleanupTimeout": "2m"}});
+    let short = json!({"defaultTaskLimits": {"cleanupTimeout": "500ms"}});
+    // Its own timeout counts more than that of the tasks.
+    let own = json!({"cleanupTimeout": "500ms", "defaultTaskLimits": {"cleanupTimeout": "1h"}});
+    for (text, reason, limits) in [
         (
             "echo in use; exit 1",
-            "2m",
             "cleanup step `cleanup_0` failed: the script exited with code 1",
+            &ample,
         ),
-        ("sleep 600", "500ms", "the cleanup timed out after 500ms"),
+        ("sleep 600", timed_out, &short),
+        ("sleep 600", timed_out, &own),
     ] {
-        let config = json!({
+        let mut config = json!({
             "setup": [script("touch seed")],
             "cleanup": [script(text), script("touch cleaned")],
-            "defaultTaskLimits": {"cleanupTimeout": limit},
         });
+        let limits = limits.as_object().unwrap().clone();
+        config.as_object_mut().unwrap().extend(limits);
         let suite = suite(&config);
         suite.task("good", &json!({}));
         let seen = suite.check(&[]).run();
@@ -403,6 +410,22 @@ fn without_a_preflight_a_trial_compares_its_names_with_the_server() {
     assert_eq!(seen.code, Some(0), "{}\n{}", seen.stdout, seen.stderr);
     let warning = "lists no tool `ecko`, which `good` refers to; did you mean `echo`?";
     assert_eq!(seen.stderr.matches(warning).count(), 1, "{}", seen.stderr);
+    // The report learns from the first trial what the preflight would have seen.
+    let record = fs::read_to_string(seen.record.join("run.jsonl")).unwrap();
+    let servers: Vec<&str> = record
+        .lines()
+        .filter(|line| line.contains("startedIn"))
+        .collect();
+    assert_eq!(servers.len(), 1, "{record}");
+    let markdown = suite.proctor(&[
+        "result",
+        "convert",
+        seen.record.to_str().unwrap(),
+        "--to",
+        "markdown",
+    ]);
+    let markdown = String::from_utf8_lossy(&markdown.stdout).into_owned();
+    assert!(markdown.contains("server `fixture "), "{markdown}");
 }
 
 #[test]

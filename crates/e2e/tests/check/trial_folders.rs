@@ -165,6 +165,8 @@ fn folders_are_kept_as_the_user_wants() {
         let record = seen.record.to_str().unwrap();
         let shown = suite.proctor(&["result", "show", record]);
         let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let shown = suite.proctor(&["result", "convert", record, "--to", "markdown"]);
+        let markdown = String::from_utf8_lossy(&shown.stdout).into_owned();
         let again = self::check(&suite, &["--run", "good"]).run();
         assert_eq!(again.code, Some(0), "{}", again.stderr);
         for result in &all {
@@ -173,6 +175,8 @@ fn folders_are_kept_as_the_user_wants() {
             let is_bad = result["proctor"]["outcome"] != "passed";
             let line = format!("folder kept: {}", path.display());
             assert_eq!(text.contains(&line), is_bad, "{text}");
+            let line = format!("folder kept: `{}`", path.display());
+            assert_eq!(markdown.contains(&line), is_bad, "{markdown}");
         }
     };
     check(&[], &["bad", "ugly"]);

@@ -224,6 +224,7 @@ impl Stage {
             skills: Vec::new(),
             setup: Vec::new(),
             cleanup: Vec::new(),
+            cleanup_timeout: None,
             preflight: true,
             workspace: None,
             isolation: self.isolation,

@@ -1,5 +1,7 @@
 //! Servers on stdin and stdout.
 
+use std::time::Duration;
+
 use proctor_core::event::{Body, Direction, FindingKind};
 use proctor_e2e::fixture;
 use proctor_e2e::session::Session;
@@ -231,7 +233,9 @@ fn memory_stays_bounded_whatever_comes() {
         "--args",
         r#"{"text":"hi"}"#,
         "--timeout",
-        "4m",
+        "10m",
+        "--total-timeout",
+        "10m",
     ];
     let impatient = [
         "call",
@@ -245,6 +249,7 @@ fn memory_stays_bounded_whatever_comes() {
         let args = ["--mode", mode];
         Session::new(call)
             .on(fixture().display().to_string(), &args)
+            .within(Duration::from_mins(15))
             .run()
     };
     check(

@@ -9,4 +9,6 @@ mod extensions;
 mod hostile;
 mod releases;
 mod repository;
+mod signatures;
+mod sigstore;
 mod sources;

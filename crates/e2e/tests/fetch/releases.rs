@@ -54,6 +54,14 @@ impl Releases {
             .insert(path.to_owned(), served);
     }
 
+    pub fn remove(&self, path: &str) {
+        self.shared.paths.lock().unwrap().remove(path);
+    }
+
+    pub fn served(&self, path: &str) -> Option<Served> {
+        self.shared.paths.lock().unwrap().get(path).cloned()
+    }
+
     /// The paths that were asked for.
     pub fn asked(&self) -> Vec<String> {
         self.shared.asked.lock().unwrap().clone()

@@ -27,6 +27,9 @@ fn a_tag_that_moves_changes_nothing_until_the_source_is_updated() {
     assert!(seen.stderr.contains(&pinned), "{}", seen.stderr);
     let lock = stage.lock();
     assert!(lock.contains(&format!("commit: \"{old}\"")), "{lock}");
+    let record = fs::read_to_string(seen.record.join("run.jsonl")).unwrap();
+    let source = format!(r#""ref":"v1","commit":"{old}""#);
+    assert!(record.contains(&source), "{record}");
 
     upstream.task("bad");
     let new = upstream.release();

@@ -163,7 +163,19 @@ fn why(case: &CaseSummary, trials: &AgentTrials) -> String {
             count => parts.push(format!("{count} {word}")),
         }
     }
+    parts.extend(kept(trials));
     parts.join("; ")
+}
+
+/// The first kept folder, and how many others there are.
+fn kept(trials: &AgentTrials) -> Option<String> {
+    let results = trials.trials.iter().filter_map(|t| t.result.as_ref());
+    let mut folders = results.filter_map(|result| result.kept_folder.as_deref());
+    let first = code(folders.next()?);
+    Some(match folders.count() {
+        0 => format!("folder kept: {first}"),
+        more => format!("folders kept: {first} and {more} more"),
+    })
 }
 
 /// The outcome, the blame and the reason of a cause, and the number of its trials.

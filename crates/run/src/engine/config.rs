@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use proctor_core::contract::SurfaceContract;
 use proctor_core::duration;
-use proctor_core::event::{AgentConfig, RunConfig, ServerConfig, SurfaceConfig, TimeoutConfig};
+use proctor_core::event::{
+    AgentConfig, RunConfig, ServerConfig, SourceConfig, SurfaceConfig, TimeoutConfig,
+};
 use proctor_core::plan::PlanOptions;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::server::{Transport, command_line};
-use proctor_core::suite::{Agent, JudgeConfig, JudgeModel, Server, Suite};
+use proctor_core::suite::{Agent, JudgeConfig, JudgeModel, Server, Suite, TaskSource};
 
 /// The configuration of a run of this suite with `workers` parallel trials.
 pub(super) fn config(suite: &Suite, options: &PlanOptions, workers: u32) -> RunConfig {
@@ -23,6 +25,7 @@ pub(super) fn config(suite: &Suite, options: &PlanOptions, workers: u32) -> RunC
         judge: suite.judge.as_ref().map(judge),
         servers: suite.servers.iter().map(server).collect(),
         task_sets: suite.task_sets.clone(),
+        sources: suite.sources.iter().map(source).collect(),
         surface: suite.surface.as_ref().map(surface),
         skills: suite
             .skills
@@ -36,6 +39,15 @@ pub(super) fn config(suite: &Suite, options: &PlanOptions, workers: u32) -> RunC
             cleanup: shown(flags.cleanup_timeout),
         },
         workers,
+    }
+}
+
+fn source(source: &TaskSource) -> SourceConfig {
+    SourceConfig {
+        name: source.name.clone(),
+        repo: source.repo.clone(),
+        reference: source.reference.clone(),
+        commit: source.pin().map(|pin| pin.commit.clone()),
     }
 }
 

@@ -147,6 +147,7 @@ pub(super) fn bare_suite(servers: &[Server]) -> Suite {
         skills: Vec::new(),
         setup: Vec::new(),
         cleanup: Vec::new(),
+        cleanup_timeout: None,
         preflight: true,
         workspace: None,
         isolation: Isolation::Trial,

@@ -1,20 +1,19 @@
 //! Fetches extension packages: programs in releases of other repositories.
 //!
 //! Main functions: `provide`, before a run, and [`fetch`], for `proctor extensions`. A program that `proctor.lock`
-//! does not pin needs consent; one that it pins must have the pinned digest. Proctor does not verify signatures, and
-//! says so.
+//! does not pin needs consent, and a valid signature if one is published; one that it pins must have the pinned digest.
 
 mod archive;
+mod install;
 mod release;
+mod signature;
 
-use std::fs::{self, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io;
 use std::path::Path;
 
 use data_encoding::HEXLOWER;
-use proctor_contain::scratch::{Scratch, sweep_in};
 use proctor_core::hint::listed;
+use proctor_core::printable::printable;
 use proctor_core::suite::lock_file::{ExtensionPin, ProgramPin};
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{
@@ -24,8 +23,11 @@ use sha2::{Digest, Sha256};
 
 pub use self::archive::ArchiveError;
 use self::archive::PackedProgram;
+use self::install::write_program;
 use self::release::Releases;
 pub use self::release::{DownloadError, GITHUB_URL};
+use self::signature::TrustedSigners;
+pub use self::signature::{SIGSTORE_ROOT, SignatureError};
 use super::Engine;
 use super::error::EngineError;
 use super::host::{ConsentAnswer, Host, HostNotice};
@@ -50,6 +52,16 @@ pub enum PackageError {
         pinned: String,
         found: String,
     },
+    #[error("the signature of release {release} is refused: {error}")]
+    Signature {
+        release: String,
+        error: SignatureError,
+    },
+    #[error(
+        "release {release} has no signature, and `proctor.lock` has a package that `{signer}` signed; to use a package \
+         without a signature, remove its entry from `proctor.lock` first"
+    )]
+    Unsigned { release: String, signer: String },
     #[error("the cache `{path}` can't be written: {error}")]
     Cache { path: String, error: io::Error },
 }
@@ -62,6 +74,8 @@ pub struct FetchedExtension {
     pub release: String,
     /// The digest of the archive.
     pub archive: String,
+    /// Who signed it. `None` if it has no signature, or is pinned already.
+    pub signer: Option<String>,
     /// Whether `proctor.lock` has it already.
     pub is_pinned: bool,
 }
@@ -124,19 +138,17 @@ pub async fn fetch(
             )));
         }
     }
+    let fetcher = PackageFetcher {
+        engine,
+        file,
+        yes,
+        host,
+    };
     let mut fetched = Vec::new();
     for (alias, package) in &all {
         let is_named = aliases.is_empty() || aliases.contains(alias);
         if is_named && (scope == FetchScope::Newest || package.program().is_none()) {
-            let fetching = PackageFetch {
-                engine,
-                file,
-                alias,
-                package,
-                yes,
-                host,
-            };
-            fetched.push(fetching.obtain(scope).await?);
+            fetched.push(fetcher.package(alias, package).obtain(scope).await?);
         }
     }
     Ok(fetched)
@@ -165,16 +177,14 @@ pub(super) async fn provide(
             suite.path.display()
         )));
     }
+    let fetcher = PackageFetcher {
+        engine,
+        file: &suite.path,
+        yes: terms.yes,
+        host,
+    };
     for (alias, package) in &absent {
-        let (file, yes) = (&*suite.path, terms.yes);
-        let fetching = PackageFetch {
-            engine,
-            file,
-            alias,
-            package,
-            yes,
-            host,
-        };
+        let fetching = fetcher.package(alias, package);
         let fetched = fetching.obtain(FetchScope::Absent).await?;
         host.notice(HostNotice::Text(&fetched.to_string()));
     }
@@ -200,29 +210,46 @@ fn absence(alias: &str, package: &ReleasePackage) -> String {
     }
 }
 
-/// A package that is being fetched.
-struct PackageFetch<'a> {
+/// Fetches packages for an eval file.
+#[derive(Clone, Copy)]
+struct PackageFetcher<'a> {
     engine: &'a Engine,
     file: &'a Path,
-    alias: &'a str,
-    package: &'a ReleasePackage,
     yes: bool,
     host: &'a dyn Host,
+}
+
+/// A package that is being fetched.
+struct PackageFetch<'a> {
+    by: PackageFetcher<'a>,
+    alias: &'a str,
+    package: &'a ReleasePackage,
+}
+
+impl<'a> PackageFetcher<'a> {
+    fn package(self, alias: &'a str, package: &'a ReleasePackage) -> PackageFetch<'a> {
+        PackageFetch {
+            by: self,
+            alias,
+            package,
+        }
+    }
 }
 
 impl PackageFetch<'_> {
     async fn obtain(&self, scope: FetchScope) -> Result<FetchedExtension, EngineError> {
         let fail = |error: PackageError| self.failed(error);
-        let releases = Releases::new(self.engine.environment()).map_err(|e| fail(e.into()))?;
+        let releases = Releases::new(self.by.engine.environment()).map_err(|e| fail(e.into()))?;
         let release = self.release(&releases, scope).await.map_err(fail)?;
         let (content, packed) = self.download(&releases, &release).await.map_err(fail)?;
-        let pin = ProgramPin {
+        let mut pin = ProgramPin {
             archive: digest(&content),
             program: digest(&packed.content),
+            signer: None,
         };
-        let is_pinned = self.pinned(&release) == Some(&pin);
-        if let (Some(known), FetchScope::Absent, false) = (self.pinned(&release), scope, is_pinned)
-        {
+        let known = self.pinned(&release);
+        let is_pinned = known.is_some_and(|known| known.is_same_program(&pin));
+        if let (Some(known), FetchScope::Absent, false) = (known, scope, is_pinned) {
             return Err(fail(PackageError::Differs {
                 release,
                 pinned: known.archive.clone(),
@@ -230,16 +257,18 @@ impl PackageFetch<'_> {
             }));
         }
         if !is_pinned {
-            let has_bundle = releases.has_bundle(self.package, &release).await;
-            let has_bundle = has_bundle.map_err(|error| fail(error.into()))?;
-            self.ask(&release, &pin, has_bundle).await?;
+            pin.signer = self
+                .signer(&releases, &release, &content)
+                .await
+                .map_err(fail)?;
+            self.ask(&release, &pin).await?;
         }
         self.install(&pin, &packed)?;
         if !is_pinned {
             let files = [(platform(), pin.clone())].into();
             let package = self.package.written.clone();
             let release = release.clone();
-            change_lock(self.file, |lock| {
+            change_lock(self.by.file, |lock| {
                 lock.pin_extension(ExtensionPin {
                     package,
                     release,
@@ -252,6 +281,7 @@ impl PackageFetch<'_> {
             package: self.package.written.clone(),
             release,
             archive: pin.archive,
+            signer: pin.signer,
             is_pinned,
         })
     }
@@ -302,16 +332,31 @@ impl PackageFetch<'_> {
         Ok((content, packed))
     }
 
-    async fn ask(
+    /// Who signed an archive. A release without a signature is one, unless an earlier one had it.
+    async fn signer(
         &self,
+        releases: &Releases,
         release: &str,
-        pin: &ProgramPin,
-        has_bundle: bool,
-    ) -> Result<(), EngineError> {
-        let signature = if has_bundle {
-            "a Sigstore bundle is published, but Proctor does not verify it: treat the program as unsigned"
-        } else {
-            "none is published"
+        archive: &[u8],
+    ) -> Result<Option<String>, PackageError> {
+        let release = release.to_owned();
+        let Some(bundle) = releases.bundle(self.package, &release).await? else {
+            return match self.package.signer.clone() {
+                None => Ok(None),
+                Some(signer) => Err(PackageError::Unsigned { release, signer }),
+            };
+        };
+        let signers = TrustedSigners::new(self.by.engine.environment());
+        let verified = signers.and_then(|it| it.verify(archive, &bundle, self.package));
+        verified
+            .map(Some)
+            .map_err(|error| PackageError::Signature { release, error })
+    }
+
+    async fn ask(&self, release: &str, pin: &ProgramPin) -> Result<(), EngineError> {
+        let signature = match &pin.signer {
+            Some(signer) => format!("valid, by {}", printable(signer)),
+            None => "none is published".to_owned(),
         };
         let text = format!(
             "The extension `{}` is not pinned in `proctor.lock` yet. The program will run on this machine, with your \
@@ -321,11 +366,11 @@ impl PackageFetch<'_> {
             platform(),
             pin.archive,
         );
-        self.host.notice(HostNotice::Text(&text));
-        if self.yes {
+        self.by.host.notice(HostNotice::Text(&text));
+        if self.by.yes {
             return Ok(());
         }
-        let answer = self.host.confirm("Pin and use it? [y/N] ").await;
+        let answer = self.by.host.confirm("Pin and use it? [y/N] ").await;
         match answer.map_err(|error| EngineError::unusable("can't read the answer", error))? {
             ConsentAnswer::Yes => Ok(()),
             ConsentAnswer::No => Err(EngineError::usage("the extension was not installed")),
@@ -333,7 +378,7 @@ impl PackageFetch<'_> {
                 "consent is required and stdin or stderr is not a terminal; the extension `{}` was not installed: run \
                  `proctor extensions fetch {}` on a terminal and commit `proctor.lock`, or pass `--yes`",
                 self.alias,
-                self.file.display()
+                self.by.file.display()
             ))),
         }
     }
@@ -342,7 +387,7 @@ impl PackageFetch<'_> {
     fn install(&self, pin: &ProgramPin, packed: &PackedProgram) -> Result<(), EngineError> {
         let path = self
             .package
-            .program_path(&pin.archive, self.engine.environment());
+            .program_path(&pin.archive, self.by.engine.environment());
         let path = path.ok_or_else(no_cache)?;
         let installed = write_program(&path, packed);
         installed.map_err(|error| {
@@ -359,36 +404,6 @@ impl PackageFetch<'_> {
             format!("can't fetch the extension `{alias}` ({})", package.written),
             error,
         )
-    }
-}
-
-/// Writes a program beside its folder, and moves the folder to its place.
-fn write_program(path: &Path, packed: &PackedProgram) -> io::Result<()> {
-    let unplaced = || io::Error::other("it has no folder");
-    let folder = path.parent().ok_or_else(unplaced)?;
-    let all = folder.parent().ok_or_else(unplaced)?;
-    fs::create_dir_all(all)?;
-    sweep_in(all);
-    let scratch = Scratch::new_in(all)?;
-    let entry = scratch.folder("entry")?;
-    let program = entry.join(path.file_name().unwrap_or_default());
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(packed.mode)
-        .open(&program)?;
-    file.write_all(&packed.content)?;
-    file.set_permissions(Permissions::from_mode(packed.mode))?;
-    file.sync_all()?;
-    drop(file);
-    if folder.exists() {
-        // It has other content than its name says.
-        fs::rename(folder, scratch.path().join("old"))?;
-    }
-    match fs::rename(&entry, folder) {
-        // Another process was faster.
-        Err(_) if path.is_file() => Ok(()),
-        moved => moved,
     }
 }
 

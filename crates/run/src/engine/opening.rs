@@ -95,6 +95,7 @@ pub(super) fn context(
         tools: std::collections::BTreeMap::new(),
         shared: std::collections::BTreeMap::new(),
         warnings: std::sync::Mutex::default(),
+        seen: std::sync::Mutex::default(),
         cassette,
         checkouts: Vec::new(),
         ended_files: None,

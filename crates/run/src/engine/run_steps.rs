@@ -48,7 +48,7 @@ impl RunSteps {
             steps,
             setup: suite.setup.clone(),
             cleanup: suite.cleanup.clone(),
-            cleanup_timeout: suite.default_limits.cleanup_timeout,
+            cleanup_timeout: suite.cleanup_timeout,
             ended,
         })
     }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use proctor_core::event::{Actor, EventKind};
 use proctor_core::redact::Redactor;
@@ -189,6 +189,9 @@ impl RunInProgress {
             .run_trials(options, &context, progress, interrupts)
             .await;
         if let Some(context) = Arc::into_inner(context) {
+            if let Err(broken) = self.record_seen(&context) {
+                return (broken, stops);
+            }
             for warning in context.warnings.into_inner().unwrap_or_default() {
                 host.notice(HostNotice::Text(&self.redactor.text(&warning)));
             }
@@ -250,6 +253,18 @@ impl RunInProgress {
         judged
             .refused
             .map_or(Ok(()), |reason| Err(RunCompletion::ContractBroken(reason)))
+    }
+
+    /// Writes what servers reported in trials, in the order of the suite.
+    fn record_seen(&mut self, context: &RunContext) -> Result<(), RunCompletion> {
+        let seen = context.seen.lock();
+        let mut seen = std::mem::take(&mut *seen.unwrap_or_else(PoisonError::into_inner));
+        for server in &context.suite.servers {
+            if let Some(seen) = seen.remove(&server.name) {
+                self.append(EventKind::ServerSeen(seen))?;
+            }
+        }
+        Ok(())
     }
 
     /// A hint for a server that may need what the setup of a task makes.

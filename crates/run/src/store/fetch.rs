@@ -100,6 +100,9 @@ impl RunStore {
             return Ok(None);
         };
         let trials = folder.join("trials");
+        if !replaces && is_of_another_run(folder, &run) {
+            fs::remove_dir_all(&trials).map_err(StoreError::local(&trials))?;
+        }
         make(&trials)?;
         let mut wanted = Vec::new();
         let mut files = Vec::new();
@@ -214,6 +217,19 @@ impl RunStore {
         }
         write(&file.to, &bytes)
     }
+}
+
+/// Whether a folder in the cache holds another run than this one: someone removed the run from the store, and used its
+/// id again.
+fn is_of_another_run(folder: &Path, run: &[u8]) -> bool {
+    let first = |content: &[u8]| {
+        content
+            .split(|byte| *byte == b'\n')
+            .next()
+            .map(<[u8]>::to_vec)
+    };
+    let known = fs::read(folder.join("run.jsonl"));
+    known.is_ok_and(|known| first(&known) != first(run))
 }
 
 fn foreign(path: &ObjectPath) -> StoreError {

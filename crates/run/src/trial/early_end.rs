@@ -6,6 +6,7 @@
 use proctor_core::decision::{self, TrialFailure};
 use proctor_core::event::{Blame, TrialEnded};
 use proctor_core::fold::{Fold, FoldOptions, FoldedTrial};
+use proctor_core::record::RecordError;
 
 use super::Trial;
 use super::ending::errored;
@@ -32,16 +33,21 @@ impl Trial {
     }
 
     async fn fold(&self, options: FoldOptions) -> Result<Large<FoldedTrial>, TrialEnded> {
-        // Folding a long record takes time, in which limits and interrupts must still work.
         let recorder = self.recorder.clone();
-        let folding = tokio::task::spawn_blocking(move || {
+        let is_short = recorder.is_short();
+        let work = move || -> Result<FoldedTrial, RecordError> {
             let folded = recorder.fold(&options)?;
             Ok(folded.unwrap_or_else(|| Fold::new(options).finish()))
-        });
-        let folded: Result<_, proctor_core::record::RecordError> = match folding.await {
-            Ok(folded) => folded,
-            // Propagates a panic of the task.
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        let folded = if is_short {
+            work()
+        } else {
+            // Folding a long record takes time, in which limits and interrupts must still work.
+            match tokio::task::spawn_blocking(work).await {
+                Ok(folded) => folded,
+                // Propagates a panic of the task.
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            }
         };
         let folded = folded.map_err(|error| errored(Blame::Infra, error.to_string()))?;
         Ok(Large::new(folded, self.recorder.bytes()))

@@ -32,6 +32,13 @@ impl Trial {
             tools.insert(server.name.clone(), probe.report.offered.tools.clone());
             looked.push(probe.report);
         }
+        let seen = context.seen.lock();
+        let mut seen = seen.unwrap_or_else(PoisonError::into_inner);
+        for report in &looked {
+            let server = report.seen.server.clone();
+            seen.entry(server).or_insert_with(|| report.seen.clone());
+        }
+        drop(seen);
         let case = || std::iter::once(self.case());
         if let Some(misfit) = misfits(case(), &looked).into_iter().next() {
             return Err((Blame::Suite, misfit));

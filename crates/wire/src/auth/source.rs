@@ -77,6 +77,8 @@ struct CurrentToken {
     token: Option<Token>,
     /// The token endpoint, once it is known.
     endpoint: Option<Arc<ClientEndpoint>>,
+    /// Why there will be no other token. Asking again would only be refused again.
+    refusal: Option<AuthError>,
 }
 
 /// The token endpoint of a client, and what it is asked for.
@@ -149,33 +151,54 @@ impl TokenSource {
         mut current: OwnedMutexGuard<CurrentToken>,
         refused: Option<Token>,
     ) -> Result<Token, AuthError> {
+        if let Some(refusal) = &current.refusal {
+            return Err(refusal.clone());
+        }
         let (way, url, secrets) = (self.way.clone(), self.url.clone(), self.secrets.clone());
         let obtaining = tokio::spawn(async move {
             let is_renewed = refused.is_some();
-            let grant = match &*way {
-                TokenWay::Command(command) => command.run(&secrets).await?,
-                TokenWay::Client(client) => {
-                    secrets.learn([("client-secret".to_owned(), client.client_secret.clone())]);
-                    let endpoint = match &current.endpoint {
-                        Some(endpoint) => endpoint.clone(),
-                        None => Arc::new(client_endpoint(client, &url).await?),
-                    };
-                    current.endpoint = Some(endpoint.clone());
-                    endpoint.ask().await?
-                }
-                TokenWay::Login(logins) => {
-                    let refused = refused.as_ref().map(|token| token.0.value.clone());
-                    let logins = logins.as_ref().ok_or_else(|| no_login(&url))?;
-                    logins.grant(&url, refused.as_deref(), &secrets).await?
-                }
+            let obtained = match ask(&way, &url, refused.as_ref(), &mut current, &secrets).await {
+                Ok(grant) => accept(grant, is_renewed, &secrets),
+                Err(error) => Err(error),
             };
-            let token = accept(grant, is_renewed, &secrets)?;
-            current.token = Some(token.clone());
-            Ok(token)
+            match &obtained {
+                Ok(token) => current.token = Some(token.clone()),
+                Err(error) if error.is_final() => current.refusal = Some(error.clone()),
+                // Another attempt may succeed.
+                Err(_) => {}
+            }
+            obtained
         });
         match obtaining.await {
             Ok(obtained) => obtained,
             Err(error) => Err(AuthError::Unsupported(format!("interrupted: {error}"))),
+        }
+    }
+}
+
+/// Gets a token, in place of one that the server refused.
+async fn ask(
+    way: &TokenWay,
+    url: &Url,
+    refused: Option<&Token>,
+    current: &mut CurrentToken,
+    secrets: &SharedSecrets,
+) -> Result<Grant, AuthError> {
+    match way {
+        TokenWay::Command(command) => command.run(secrets).await,
+        TokenWay::Client(client) => {
+            secrets.learn([("client-secret".to_owned(), client.client_secret.clone())]);
+            let endpoint = match &current.endpoint {
+                Some(endpoint) => endpoint.clone(),
+                None => Arc::new(client_endpoint(client, url).await?),
+            };
+            current.endpoint = Some(endpoint.clone());
+            endpoint.ask().await
+        }
+        TokenWay::Login(logins) => {
+            let refused = refused.map(|token| token.0.value.clone());
+            let logins = logins.as_ref().ok_or_else(|| no_login(url))?;
+            logins.grant(url, refused.as_deref(), secrets).await
         }
     }
 }
@@ -249,3 +272,6 @@ impl ClientEndpoint {
         self.endpoint.ask(&form).await
     }
 }
+
+#[cfg(test)]
+mod tests;

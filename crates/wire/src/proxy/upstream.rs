@@ -4,6 +4,7 @@
 //! configured headers and the token. It does not follow redirects, and does not record.
 
 mod authorizing;
+mod connecting;
 mod sending;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Notify;
 
 pub(crate) use self::authorizing::TokenNote;
+use self::connecting::PromptConnector;
 use self::sending::{NotifyingBody, PendingSend};
 use crate::auth::TokenSource;
 use crate::http_client::{AddressError, parse_headers, parse_url};
@@ -57,7 +59,7 @@ pub struct Upstream {
     host: HeaderValue,
     headers: HeaderMap,
     tokens: Option<Arc<TokenSource>>,
-    client: Client<HttpsConnector<HttpConnector>, ResponseBody>,
+    client: Client<HttpsConnector<PromptConnector>, ResponseBody>,
     is_closing: Arc<AtomicBool>,
 }
 
@@ -244,7 +246,7 @@ fn credentials(url: &Url) -> Option<HeaderValue> {
 
 fn client(
     is_secure: bool,
-) -> Result<Client<HttpsConnector<HttpConnector>, ResponseBody>, AddressError> {
+) -> Result<Client<HttpsConnector<PromptConnector>, ResponseBody>, AddressError> {
     let setup = |error: rustls::Error| AddressError::Setup(error.to_string());
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
@@ -254,7 +256,7 @@ fn client(
         .with_tls_config(tls(is_secure).map_err(setup)?)
         .https_or_http()
         .enable_http1()
-        .wrap_connector(connector);
+        .wrap_connector(PromptConnector(connector));
     // A request is retried only if its connection had closed before any byte was sent.
     Ok(Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())

@@ -145,6 +145,18 @@ impl ConnectionTap {
         });
     }
 
+    /// Writes the head of an HTTP request or response. A proxy writes it through with the message that follows.
+    pub(crate) fn head_of_message(
+        &self,
+        exchange: u64,
+        direction: Direction,
+        line: String,
+        headers: &reqwest::header::HeaderMap,
+    ) {
+        let head = |conn| http_head(conn, exchange, direction, line, headers);
+        self.write_soon(|at, conn, trial| trial.append(at, head(conn)));
+    }
+
     /// Writes the head of an HTTP request or response.
     pub(crate) fn http(
         &self,
@@ -153,24 +165,7 @@ impl ConnectionTap {
         line: String,
         headers: &reqwest::header::HeaderMap,
     ) {
-        let mut all: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in headers {
-            let value = String::from_utf8_lossy(value.as_bytes());
-            all.entry(name.as_str().to_owned())
-                .and_modify(|known| *known = format!("{known}, {value}"))
-                .or_insert_with(|| value.into_owned());
-        }
-        let headers = all;
-        self.record(|conn| {
-            EventKind::Http(HttpHead {
-                conn,
-                exchange,
-                direction,
-                line,
-                headers,
-                failure: None,
-            })
-        });
+        self.record(|conn| http_head(conn, exchange, direction, line, headers));
     }
 
     /// Writes why an HTTP exchange ended early.
@@ -305,13 +300,28 @@ impl ConnectionTap {
         &self,
         run: impl FnOnce(u64, ConnectionId, &mut TrialWriter) -> Result<u64, RecordError>,
     ) {
+        self.write_with(self.recorder.writes_through, run);
+    }
+
+    /// The same, without writing through.
+    fn write_soon(
+        &self,
+        run: impl FnOnce(u64, ConnectionId, &mut TrialWriter) -> Result<u64, RecordError>,
+    ) {
+        self.write_with(false, run);
+    }
+
+    fn write_with(
+        &self,
+        writes_through: bool,
+        run: impl FnOnce(u64, ConnectionId, &mut TrialWriter) -> Result<u64, RecordError>,
+    ) {
         let mut inner = self.recorder.lock();
         if let Some(home) = self.home_of_the_late(&inner) {
             drop(inner);
             return home.write(run);
         }
         let (at, conn) = (self.recorder.at(), self.opened.conn);
-        let writes_through = self.recorder.writes_through;
         inner.write(|trial| {
             run(at, conn, trial)?;
             if writes_through {
@@ -331,6 +341,30 @@ impl ConnectionTap {
     fn lock_findings(&self) -> MutexGuard<'_, Vec<(FindingKind, String, u64)>> {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn http_head(
+    conn: ConnectionId,
+    exchange: u64,
+    direction: Direction,
+    line: String,
+    headers: &reqwest::header::HeaderMap,
+) -> EventKind {
+    let mut all: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        all.entry(name.as_str().to_owned())
+            .and_modify(|known| *known = format!("{known}, {value}"))
+            .or_insert_with(|| value.into_owned());
+    }
+    EventKind::Http(HttpHead {
+        conn,
+        exchange,
+        direction,
+        line,
+        headers: all,
+        failure: None,
+    })
 }
 
 fn finding(conn: ConnectionId, kind: FindingKind, detail: String, count: u64) -> EventKind {

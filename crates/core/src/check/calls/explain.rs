@@ -1,7 +1,7 @@
 //! Explains a failed `calls` check: the best partial assignment, and what is missing.
 
 use super::{Certainty, FitMatrix};
-use crate::check::fit::{CallFit, fit};
+use crate::check::fit::{CallFit, FitRank, fit, rank};
 use crate::check::wording::{called, label, listed, numbers};
 use crate::check::{CallsMode, CheckResult};
 use crate::json::brief;
@@ -75,38 +75,44 @@ impl PartialAssignment {
     fn nearest(&self, matrix: &FitMatrix<'_>, entry: usize) -> (String, Option<u64>) {
         let candidate = |call: usize| {
             let owner = self.owner_of[call];
-            let seq = matrix.seq(call);
-            let (distance, text) = match (fit(&matrix.entries[entry], matrix.calls[call]), owner) {
-                _ if owner == Some(entry) => return None,
-                (CallFit::OtherTool, _) => return None,
-                (CallFit::Yes | CallFit::Maybe(_), Some(owner)) => {
-                    let owner = owner + 1;
-                    (
-                        0,
-                        format!(
-                            "call #{seq} matches, but is already assigned to expected call {owner}"
-                        ),
-                    )
-                }
-                (CallFit::Yes | CallFit::Maybe(_), None) => {
-                    (0, format!("call #{seq} matches, but not at this position"))
-                }
-                (CallFit::No(miss), _) => (
-                    miss.distance,
-                    format!("nearest is call #{seq}: {}", miss.reason),
-                ),
+            if owner == Some(entry) {
+                return None;
+            }
+            let distance = match rank(&matrix.entries[entry], matrix.calls[call]) {
+                FitRank::OtherTool => return None,
+                FitRank::Yes | FitRank::Maybe => 0,
+                FitRank::No(distance) => distance,
             };
-            Some((owner.is_some(), distance, seq, text))
+            Some((owner.is_some(), distance, call))
         };
         let nearest = (0..matrix.calls.len())
             .filter_map(candidate)
-            .min_by_key(|(taken, distance, ..)| (*taken, *distance));
+            .min_by_key(|(taken, distance, _)| (*taken, *distance));
+        let nearest = nearest.map(|(_, _, call)| (self.described(matrix, entry, call), call));
         match nearest {
-            Some((_, _, seq, text)) => (text, Some(seq)),
+            Some((text, call)) => (text, Some(matrix.seq(call))),
             None if self.taken_by[entry].is_empty() => {
                 (format!("never called; {}", called(&matrix.calls)), None)
             }
             None => ("no other call matches".to_owned(), None),
+        }
+    }
+
+    /// Why the nearest call does not count.
+    fn described(&self, matrix: &FitMatrix<'_>, entry: usize, call: usize) -> String {
+        let seq = matrix.seq(call);
+        match (
+            fit(&matrix.entries[entry], matrix.calls[call]),
+            self.owner_of[call],
+        ) {
+            (CallFit::No(miss), _) => format!("nearest is call #{seq}: {}", miss.reason),
+            (CallFit::Yes | CallFit::Maybe(_) | CallFit::OtherTool, Some(owner)) => {
+                let owner = owner + 1;
+                format!("call #{seq} matches, but is already assigned to expected call {owner}")
+            }
+            (CallFit::Yes | CallFit::Maybe(_) | CallFit::OtherTool, None) => {
+                format!("call #{seq} matches, but not at this position")
+            }
         }
     }
 }

@@ -236,3 +236,31 @@ fn appended_events_can_be_read_at_once() {
         assert_eq!((last.seq, last.at), (at + 1, at));
     }
 }
+
+#[test]
+fn a_short_record_is_read_from_memory_as_its_file_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
+    let reader = RunReader::open(folder.path()).unwrap();
+    let mut was_short = Vec::new();
+    for at in 1..=80 {
+        frame(
+            &mut trial,
+            at,
+            format!("{SECRET}{}", "x".repeat(500)).as_bytes(),
+        )
+        .unwrap();
+        was_short.push(trial.is_short());
+        let events: Vec<Event> = trial
+            .written()
+            .open()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        run.flush();
+        assert_eq!(events, events_of(&reader, &only_trial(&reader)));
+    }
+    // Both kinds were seen.
+    assert_eq!((was_short[0], was_short[79]), (true, false));
+}

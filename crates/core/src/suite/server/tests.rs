@@ -132,7 +132,7 @@ fn a_trial_fills_in_every_text_and_names_its_folder() {
         dir: "/t".to_owned(),
         id: "one".to_owned(),
         random_id: "abc".to_owned(),
-        random_port: Some(80),
+        random_port: crate::suite::RandomPort::new(|| Some(80)),
     };
     let stdio = |cwd: Option<&str>| Transport::Stdio {
         command: "{trial.dir}/serve".to_owned(),

@@ -186,7 +186,7 @@ mod tests {
                 dir: "/t/work".to_owned(),
                 id: "one-1".to_owned(),
                 random_id: "k3x9q0ab".to_owned(),
-                random_port: Some(4711),
+                random_port: crate::suite::RandomPort::new(|| Some(4711)),
             },
             env: [("HOME".to_owned(), "/home/u".to_owned())].into(),
             ..TemplateValues::default()

@@ -72,6 +72,10 @@ pub fn call(exchange: &Exchange) -> Option<Reply> {
                     return None;
                 }
             }
+            let until = request.argument("until").as_str();
+            if until.is_some_and(|file| !exchange.wait_for_file(Path::new(file))) {
+                return None;
+            }
             text("done")
         }
         "late" => text("better than never"),

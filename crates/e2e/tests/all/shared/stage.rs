@@ -81,12 +81,18 @@ impl Stage {
 
     /// Whether a record has this text so far.
     pub fn has_recorded(&self, name: &str, text: &str) -> bool {
+        self.recorded(name, text) > 0
+    }
+
+    /// How often a record has this text so far.
+    pub fn recorded(&self, name: &str, text: &str) -> usize {
         let trials = std::fs::read_dir(self.folder.path().join("run/trials")).unwrap();
-        let mut own = trials.flatten().filter(|file| {
+        let own = trials.flatten().filter(|file| {
             let name = format!("{name}.");
             file.file_name().to_string_lossy().starts_with(&name)
         });
-        own.any(|file| std::fs::read_to_string(file.path()).is_ok_and(|all| all.contains(text)))
+        let texts = own.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+        texts.map(|all| all.matches(text).count()).sum()
     }
 
     /// Ends a record, as the end of a trial does.

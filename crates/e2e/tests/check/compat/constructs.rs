@@ -9,26 +9,7 @@ use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
 
 use super::validated;
-
-/// Calls `echo`, and says what it was asked. Its arguments: an MCP config, and the prompt.
-pub(super) const AGENT: &str = r#"
-import json, subprocess, sys
-where, prompt = sys.argv[1], sys.argv[2]
-server = next(iter(json.load(open(where))["mcpServers"].values()))
-process = subprocess.Popen([server["command"], *server["args"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-for message in [
-    {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}},
-    {"method": "notifications/initialized"},
-    {"id": 2, "method": "tools/list", "params": {}},
-    {"id": 3, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": prompt}}},
-]:
-    process.stdin.write(json.dumps(dict(message, jsonrpc="2.0")) + "\n")
-    process.stdin.flush()
-    if "id" in message: process.stdout.readline()
-process.stdin.close()
-process.wait()
-print("it says " + prompt)
-"#;
+use crate::COMMAND_AGENT;
 
 /// Calls `echo` with its prompt, or with `hello`, and tells what came back.
 const MODEL: &str = "  - when: {prompt: '^greet', results: 0}
@@ -82,7 +63,7 @@ fn constructs() -> PathBuf {
 fn copied(name: &str) -> SuiteFixture {
     let suite = SuiteFixture::on(MODEL, &json!({}));
     suite.write("judge.yaml", &format!("kind: Script\nrules:\n{JUDGE}"));
-    suite.write("agent.py", AGENT);
+    suite.write("agent.py", COMMAND_AGENT);
     let fixture = proctor_e2e::fixture();
     let servers = json!({"mcpServers": {"notes": {"command": fixture}}});
     suite.write("mcp-config.yaml", &servers.to_string());

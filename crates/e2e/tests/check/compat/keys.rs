@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
-use super::constructs::AGENT;
 use super::document;
+use crate::COMMAND_AGENT;
 
 /// The keys of every document. What an agent or a server wrote is not looked into.
 const KEYS: &[&str] = &[
@@ -167,7 +167,7 @@ fn suite(agent: &Value) -> SuiteFixture {
   - reply: {text: 'it says {result}'}
 ";
     let suite = SuiteFixture::new(rules, &[]);
-    suite.write("agent.py", AGENT);
+    suite.write("agent.py", COMMAND_AGENT);
     let verify =
         json!([{"script": {"inline": "echo fine"}}, {"llmJudge": {"contains": "it says"}}]);
     suite.task("echo", &json!({"verify": verify}));

@@ -144,7 +144,9 @@ async fn progress_and_log_messages_keep_their_order() {
 async fn an_id_that_is_under_way_in_a_session_is_refused() {
     let stage = Stage::on_fixture(&["--era", "handshake"]).await;
     let (client, _) = stage.http().initialize().await;
-    let slow = call(1, "sleep", &json!({"ms": 1200}));
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let slow = call(1, "sleep", &json!({"until": go}));
     let mut first = client.post(&slow).await;
     assert!(
         first.is_stream(),
@@ -153,6 +155,7 @@ async fn an_id_that_is_under_way_in_a_session_is_refused() {
     let second = client.post(&slow).await;
     assert_eq!(second.status, 400);
     assert_eq!(second.json().await["error"]["code"], json!(-32600));
+    std::fs::write(go, "").unwrap();
     assert_eq!(first.events().await.len(), 1);
     stage.end().await;
 }

@@ -62,6 +62,18 @@ async fn requests_without_a_session_share_a_process() {
 }
 
 #[tokio::test]
+async fn a_slow_start_does_not_hide_the_era_of_a_server() {
+    let stage = Stage::on_fixture(&["--era", "handshake", "--mode", "slow-start=2500"]).await;
+    let reply = stage
+        .http()
+        .post(&request(1, "server/discover", json!({})))
+        .await;
+    assert_eq!((reply.status, reply.is_stream()), (404, false));
+    assert_eq!(reply.json().await["error"]["code"], json!(-32601));
+    stage.end().await;
+}
+
+#[tokio::test]
 async fn an_id_that_is_under_way_goes_to_a_further_process() {
     let folder = tempfile::tempdir().expect("there is a folder");
     let (log, go) = (folder.path().join("log"), folder.path().join("go"));

@@ -118,16 +118,16 @@ impl Releases {
         self.get(&url, MAX_ARCHIVE, hint).await
     }
 
-    /// Whether a signature of the archive is published.
-    pub(super) async fn has_bundle(
+    /// The published signature of the archive.
+    pub(super) async fn bundle(
         &self,
         package: &ReleasePackage,
         release: &str,
-    ) -> Result<bool, DownloadError> {
+    ) -> Result<Option<Vec<u8>>, DownloadError> {
         let url = format!("{}.bundle", self.asset(package, release));
         match self.get(&url, MAX_RELEASE, "").await {
-            Ok(_) => Ok(true),
-            Err(DownloadError::Absent { .. }) => Ok(false),
+            Ok(bundle) => Ok(Some(bundle)),
+            Err(DownloadError::Absent { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -281,5 +281,6 @@ pub(super) fn fill(
         selection: graded.selection.clone(),
         agent: idle(),
         judge: idle(),
+        kept_folder: None,
     });
 }

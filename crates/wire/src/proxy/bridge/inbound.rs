@@ -27,6 +27,8 @@ pub(super) struct Inbound {
     pub(super) cancels: Option<Id>,
     /// Whether it opens a session.
     pub(super) is_initialize: bool,
+    /// Whether it asks which era the server supports.
+    pub(super) is_discovery: bool,
     pub(super) is_stateless: bool,
 }
 
@@ -90,6 +92,7 @@ impl Inbound {
         let about = message.params.map(RequestFields::of).unwrap_or_default();
         self.is_stateless |= about.version.is_some();
         self.is_initialize |= method == "initialize";
+        self.is_discovery |= method == "server/discover";
         if self.is_stateless
             && let Err(why) = about.fits(&method, headers)
         {

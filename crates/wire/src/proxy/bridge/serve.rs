@@ -2,6 +2,8 @@
 //!
 //! The response is held back until the server has sent something, for at most [`HOLD`]: a response
 //! alone becomes JSON, with a status in the stateless era; anything else becomes an event stream.
+//! The response to `server/discover` is held back as long as it takes: from its status, clients tell
+//! the era, and a server may start slowly.
 //! If the server ends before its first message, the client gets status 502, because official
 //! clients survive that but not a broken connection. Later, the stream breaks.
 
@@ -122,7 +124,8 @@ async fn pass_on(
             Err(_) => gone(UNREAD),
         });
     };
-    let first = hold(receiver, written, accepts).await;
+    let limit = (accepts != AcceptedFormats::Json && !inbound.is_discovery).then_some(HOLD);
+    let first = hold(receiver, written, accepts, limit).await;
     let has_failed = match &first {
         BufferedResponse::Broken(_) => true,
         BufferedResponse::Whole(answers) => answers.iter().any(|answer| answer.error.is_some()),
@@ -162,10 +165,11 @@ async fn hold(
     mut receiver: StreamReceiver,
     mut written: oneshot::Receiver<()>,
     accepts: AcceptedFormats,
+    limit: Option<Duration>,
 ) -> BufferedResponse {
     let mut answers = Vec::new();
     let mut is_written = false;
-    let deadline = tokio::time::sleep(HOLD);
+    let deadline = tokio::time::sleep(limit.unwrap_or_default());
     tokio::pin!(deadline);
     loop {
         let next = tokio::select! {
@@ -178,7 +182,7 @@ async fn hold(
                 is_written = true;
                 continue;
             }
-            () = &mut deadline, if accepts != AcceptedFormats::Json => {
+            () = &mut deadline, if limit.is_some() => {
                 return BufferedResponse::Stream(receiver, None);
             }
         };

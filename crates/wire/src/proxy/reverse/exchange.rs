@@ -37,7 +37,8 @@ impl ProxyExchange {
     }
 
     pub(super) fn head(&self, direction: Direction, line: String, headers: &HeaderMap) {
-        self.tap.http(self.number, direction, line, headers);
+        self.tap
+            .head_of_message(self.number, direction, line, headers);
     }
 
     /// Records a message of a stream, or the head of an oversized one.
