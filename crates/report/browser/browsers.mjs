@@ -32,7 +32,7 @@ export async function startChromium() {
       page.setDefaultTimeout(LONGEST);
       const { problems, finish } = problemsOf(page, isOwn, proxy, isBrowsers);
       await page.addInitScript(watch);
-      return { page, context, problems, finish: async () => { await finish().finally(() => context.close()); } };
+      return { page, early: (/** @type {() => void} */ script) => page.addInitScript(script), context, problems, finish: async () => { await finish().finally(() => context.close()); } };
     } };
 }
 
@@ -59,7 +59,7 @@ export async function startFirefox() {
       await page.setViewport({ width, height });
       const { problems, finish } = problemsOf(page, isOwn, proxy, isBrowsers);
       await page.evaluateOnNewDocument(watch);
-      return { page, context, problems, finish: async () => { await finish().finally(() => context.close()); } };
+      return { page, early: (/** @type {() => void} */ script) => page.evaluateOnNewDocument(script), context, problems, finish: async () => { await finish().finally(() => context.close()); } };
     } };
 }
 
