@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
@@ -163,7 +163,7 @@ fn compare() {
                 }
                 // It starts a server for each trial.
                 if let (Some(program), "fresh") = (&peer, servers) {
-                    let suite = peer_suite(suite.path("."));
+                    let suite = peer_suite(&suite.path("."));
                     rounds[3].push(Figures::of(&["peer", program, &suite, &trials]));
                 }
             }
@@ -221,7 +221,7 @@ fn suite(servers: &str) -> SuiteFixture {
 }
 
 /// The same two calls and checks for mcp-assert, below the folder of a suite.
-fn peer_suite(folder: PathBuf) -> String {
+fn peer_suite(folder: &Path) -> String {
     let suite = folder.join("mcp-assert");
     fs::create_dir_all(&suite).expect("a folder can be made");
     let server = json!({"command": fixture(), "args": SERVER});

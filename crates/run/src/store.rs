@@ -256,6 +256,12 @@ enum PutError {
     Other(StoreError),
 }
 
+/// Whether a file of this name is the record of a trial that has ended.
+pub fn is_trial_file(name: &str) -> bool {
+    let stem = name.strip_suffix(".jsonl");
+    stem.is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.'))
+}
+
 fn is_existing(error: &Error) -> bool {
     matches!(
         error,

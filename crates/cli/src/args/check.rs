@@ -76,7 +76,7 @@ pub(crate) struct CheckArgs {
     /// All shards together run every trial once; `proctor result merge` puts them together and evaluates the
     /// gate. The exit code is about this shard's execution: 0 each of its trials has a verdict, passed or
     /// not, 3 some are inconclusive (run the same command again: it runs only those). With `--record`, a
-    /// retry continues the shard in that folder. `auto` knows Kubernetes Indexed Jobs (set PROCTOR_SHARDS),
+    /// retry continues the shard in that folder. `auto` knows Kubernetes Indexed Jobs (set `PROCTOR_SHARDS`),
     /// Slurm arrays, AWS Batch arrays, GitLab, Buildkite and CircleCI; `PROCTOR_SHARD=3/16` overrides them.
     /// Budgets are those of the whole run.
     #[arg(long, value_name = "INDEX/COUNT|auto", conflicts_with_all = ["resume", "retry_errors", "watch", "last_failed", "rerun_errors", "stop_when_decided"])]
@@ -95,8 +95,8 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "DURATION", value_parser = span, default_value = "5m")]
     pub(crate) store_timeout: Duration,
 
-    /// Name of the run that the shards belong to; default: PROCTOR_RUN_ID, SLURM_ARRAY_JOB_ID,
-    /// CI_PIPELINE_ID or GITHUB_RUN_ID. Shards of different runs can't be merged
+    /// Name of the run that the shards belong to; default: `PROCTOR_RUN_ID`, `SLURM_ARRAY_JOB_ID`,
+    /// `CI_PIPELINE_ID` or `GITHUB_RUN_ID`. Shards of different runs can't be merged
     #[arg(long, value_name = "ID", value_parser = run_id, requires = "shard")]
     pub(crate) run_id: Option<String>,
 

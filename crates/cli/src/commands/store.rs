@@ -12,7 +12,9 @@ use proctor_core::hint::counted;
 use proctor_core::suite::Environment;
 use proctor_run::engine::options::ShardOption;
 use proctor_run::engine::{PreparedRun, RunInProgress};
-use proctor_run::store::{RunStore, SCHEMES, StoreError, UploadReport, Uploader, VARIABLES};
+use proctor_run::store::{
+    RunStore, SCHEMES, StoreError, UploadReport, Uploader, VARIABLES, is_trial_file,
+};
 
 use super::{environment, known_secrets, until_stopped};
 use crate::args::CheckArgs;
@@ -92,7 +94,7 @@ impl ShardStore {
             .flatten()
         {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".jsonl") && !self.restored.contains(&name) {
+            if is_trial_file(&name) && !self.restored.contains(&name) {
                 // The uploader lives until the run has ended.
                 let _ = files.send(name);
             }
@@ -140,9 +142,8 @@ fn lines(report: &UploadReport) -> Vec<String> {
         let files = counted(report.failed.len(), "file");
         let names = some(report.failed.iter().map(|(file, _)| file.as_str()));
         lines.push(format!(
-            "error: {files} not in the store: {names}\n  caused by: {}\n\
+            "error: {files} not in the store: {names}\n  caused by: {error}\n\
              hint: the record is complete on this machine; run the same command with the same `--record` again\n",
-            error
         ));
     }
     lines
@@ -169,7 +170,7 @@ pub(super) fn fetch(url: &str) -> anyhow::Result<Vec<PathBuf>> {
     let environment = environment();
     let store = RunStore::open(url, &environment, READING)?;
     let folder = cache(&environment, &store.key())?;
-    Ok(until_stopped(store.fetch(&folder))?.map_err(refused)?)
+    until_stopped(store.fetch(&folder))?.map_err(refused)
 }
 
 /// The folder of a run in the user's cache.

@@ -257,6 +257,7 @@ impl Stage {
             eras: BTreeMap::new(),
             shared: BTreeMap::new(),
             warnings: std::sync::Mutex::default(),
+            seen: std::sync::Mutex::default(),
             cassette: None,
             checkouts: Vec::new(),
             ended_files: None,

@@ -144,14 +144,14 @@ pub async fn fetch(
         yes,
         host,
     };
-    let mut fetched = Vec::new();
+    let mut arrivals = Vec::new();
     for (alias, package) in &all {
         let is_named = aliases.is_empty() || aliases.contains(alias);
         if is_named && (scope == FetchScope::Newest || package.program().is_none()) {
-            fetched.push(fetcher.package(alias, package).obtain(scope).await?);
+            arrivals.push(fetcher.package(alias, package).obtain(scope).await?);
         }
     }
-    Ok(fetched)
+    Ok(arrivals)
 }
 
 /// Fetches the extensions that cases use and that are not here. Returns whether there were any, so that the suite has
@@ -185,8 +185,8 @@ pub(super) async fn provide(
     };
     for (alias, package) in &absent {
         let fetching = fetcher.package(alias, package);
-        let fetched = fetching.obtain(FetchScope::Absent).await?;
-        host.notice(HostNotice::Text(&fetched.to_string()));
+        let arrival = fetching.obtain(FetchScope::Absent).await?;
+        host.notice(HostNotice::Text(&arrival.to_string()));
     }
     Ok(!absent.is_empty())
 }

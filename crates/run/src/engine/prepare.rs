@@ -241,7 +241,12 @@ fn requested_options(
         stop_when_decided: options.run.stop_when_decided,
         protocol: options.protocol.map(|pin| pin.to_string()),
         profile: options.run.profile.clone().map(Box::new),
-        shard: options.run.shard.as_ref().map(sharding::planned),
+        shard: options
+            .run
+            .shard
+            .as_ref()
+            .map(sharding::planned)
+            .map(Box::new),
     };
     let (RunSource::Replay { folder, strict, .. }, Some(then)) = (&options.source, replayed) else {
         return Ok(asked);

@@ -45,13 +45,13 @@ pub(super) fn merge(
 }
 
 /// The shard of a new run, for its record.
-pub(super) fn planned(option: &ShardOption) -> Box<PlannedShard> {
-    Box::new(PlannedShard {
+pub(super) fn planned(option: &ShardOption) -> PlannedShard {
+    PlannedShard {
         index: Some(option.shard.index()),
         count: option.shard.count(),
         run_id: option.run_id.clone(),
         plan_hash: String::new(),
-    })
+    }
 }
 
 /// Refuses options that depend on results which a shard does not have, or that would give shards different plans.

@@ -14,7 +14,7 @@ use proctor_core::record::blobs_of;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
-use super::{RunStore, StoreError};
+use super::{RunStore, StoreError, is_trial_file};
 
 /// How many files are fetched at once.
 const AT_ONCE: usize = 16;
@@ -108,7 +108,7 @@ impl RunStore {
         let mut files = Vec::new();
         for object in self.list(&shard.clone().join("trials")).await?.objects {
             let name = object.location.filename().unwrap_or_default().to_owned();
-            if !name.ends_with(".jsonl") || name.starts_with('.') {
+            if !is_trial_file(&name) {
                 return Err(foreign(&object.location));
             }
             files.push(trials.join(&name));

@@ -49,9 +49,12 @@ pub(super) fn run(base: &Path, new: &Path, format: DiffFormat) -> anyhow::Result
         }
     });
     let suites: Vec<ComparedSuite<'_>> = suites.collect();
-    let codes = suites.iter().map(|suite| match suite.is_corrected {
-        true => 0,
-        false => suite.report.comparison.exit(),
+    let codes = suites.iter().map(|suite| {
+        if suite.is_corrected {
+            0
+        } else {
+            suite.report.comparison.exit()
+        }
     });
     let codes = codes.chain(missing.iter().map(|_| INCONCLUSIVE));
     let report = SuitesComparison {
