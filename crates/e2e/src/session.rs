@@ -313,8 +313,17 @@ fn watch(child: &mut Child, bound: Duration) -> (Option<i32>, u64) {
 
 /// Returns the peak memory of a process, in KiB.
 pub fn peak_kib(pid: u32) -> Option<u64> {
+    status_kib(pid, "VmHWM:")
+}
+
+/// Returns the peak memory of a process without the pages of its program, which a build makes larger or smaller.
+pub fn own_peak_kib(pid: u32) -> Option<u64> {
+    peak_kib(pid)?.checked_sub(status_kib(pid, "RssFile:")?)
+}
+
+fn status_kib(pid: u32, name: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let line = status.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 

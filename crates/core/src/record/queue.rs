@@ -22,9 +22,8 @@ const FULL: usize = 256 * 1024;
 /// The number of queued bytes from which appending itself waits.
 const MAX_QUEUED: usize = 2 * FULL;
 
-/// How long the first line waits for others, to be written with them. A trial takes a millisecond, and waking the
-/// thread costs more than a line.
-const LINGER: Duration = Duration::from_millis(5);
+/// How long the first line waits for others, to be written with them.
+const LINGER: Duration = Duration::from_millis(1);
 
 /// A file of events, as the threads of a record know it.
 #[derive(Debug)]
