@@ -112,6 +112,19 @@ async fn asking_twice_skips_the_grace() {
 }
 
 #[tokio::test]
+async fn what_a_program_starts_to_clean_up_is_not_terminated() {
+    let stage = Stage::new();
+    let clean = "sh -c 'sleep 0.2 && touch cleaned'";
+    let script = format!("trap \"{clean}; exit 6\" TERM; echo ready; while :; do sleep 0.01; done");
+    let mut spawn = stage.spawn("sh", &["-c", &script]);
+    spawn.grace = LIMIT;
+    let mut process = spawn.start().unwrap();
+    assert_eq!(line(process.stdout.as_mut().unwrap()).await, "ready");
+    assert_eq!(process.stop(Duration::ZERO).await, ProcessExit::Exited(6));
+    assert!(stage.has("cleaned"));
+}
+
+#[tokio::test]
 async fn a_dropped_process_ends() {
     let stage = Stage::new();
     let mut process = stage.script("trap '' TERM; setsid sleep 1000 & echo ready; sleep 1000");

@@ -1,6 +1,7 @@
 //! The main loop of a guard: waits for a reason to end, then ends everything.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::iter;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -164,13 +165,31 @@ impl Watch {
 }
 
 /// Signals each process only once: some programs treat a second SIGTERM as a request to skip their
-/// cleanup.
+/// cleanup. What a signalled process starts while it lives is its cleanup, and gets the whole grace
+/// period.
 fn terminate_once(found: &[Descendant], terminated: &mut HashSet<ProcessIdentity>) {
-    for process in found {
-        if terminated.insert(process.identity()) {
-            process.terminate();
-        }
+    for process in to_terminate(found, terminated) {
+        process.terminate();
     }
+    terminated.extend(found.iter().map(Descendant::identity));
+}
+
+/// The processes that were not found before and are not below one that was.
+fn to_terminate<'a>(
+    found: &'a [Descendant],
+    terminated: &HashSet<ProcessIdentity>,
+) -> Vec<&'a Descendant> {
+    let all: HashMap<Pid, &Descendant> = found.iter().map(|one| (one.pid(), one)).collect();
+    let was_found = |process: &Descendant| terminated.contains(&process.identity());
+    let is_cleanup = |process: &Descendant| {
+        let parent = |below: &&Descendant| all.get(&below.parent()).copied();
+        // Reused pids could form a circle.
+        iter::successors(all.get(&process.parent()).copied(), parent)
+            .take(all.len())
+            .any(was_found)
+    };
+    let new = found.iter().filter(|process| !was_found(process));
+    new.filter(|process| !is_cleanup(process)).collect()
 }
 
 /// The names of the remaining processes, at most as many as fit on one line.

@@ -42,6 +42,14 @@ pub(super) enum Cookie {
 pub type ProcessIdentity = (Pid, u64);
 
 impl Descendant {
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    pub fn parent(&self) -> Pid {
+        self.parent
+    }
+
     pub fn identity(&self) -> ProcessIdentity {
         (self.pid, self.started)
     }
