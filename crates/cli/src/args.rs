@@ -4,15 +4,19 @@ mod agents;
 mod call;
 mod check;
 mod compare;
+mod completions;
+mod doctor;
 mod evals;
 mod extensions;
 mod gates;
+mod init;
 mod judge;
 mod login;
 mod merge;
 mod model;
 mod record;
 mod result;
+mod schema;
 mod sources;
 mod summary;
 mod tools;
@@ -31,15 +35,18 @@ use proctor_core::suite::protocol::ProtocolPin;
 use proctor_wire::client::Timeouts;
 
 pub(crate) use self::agents::AgentsArgs;
-pub(crate) use self::call::{JsonArguments, TextSource, ToolArgument, json_object};
+pub(crate) use self::call::{CallArgs, JsonArguments, TextSource, ToolArgument, json_object};
 pub(crate) use self::check::{CheckArgs, KeepArg, RunArgs, ShardArg};
 pub(crate) use self::compare::{DiffArgs, DiffFormat, VerifyArgs};
+pub(crate) use self::completions::{CompletionsArgs, ManArgs, ShellName};
+pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
     EvalsValidateArgs,
 };
 pub(crate) use self::extensions::{ExtensionsCommand, ExtensionsFetchArgs, ExtensionsListArgs};
 pub(crate) use self::gates::GateArgs;
+pub(crate) use self::init::InitArgs;
 pub(crate) use self::judge::{CalibrateArgs, JudgeCommand};
 pub(crate) use self::login::{LoginArgs, LogoutArgs};
 pub(crate) use self::merge::MergeArgs;
@@ -49,6 +56,7 @@ pub(crate) use self::result::{
     ConvertArgs, ConvertFormat, CoverageArgs, CsvTable, ExportArgs, FilterArgs, RegradeArgs,
     ReportArgs, ReportFormat, ResultCommand, RunsArgs, ShowArgs, ViewArgs, ViewFormat,
 };
+pub(crate) use self::schema::{SchemaArgs, SchemaKind};
 pub(crate) use self::sources::{SourcesArgs, SourcesCommand, SourcesListArgs};
 pub(crate) use self::summary::{SummaryArgs, SummaryFormat};
 pub(crate) use self::tools::{LintArgs, LintFormat, ToolsArgs, ToolsFormat};
@@ -62,12 +70,13 @@ pub(crate) use self::viewer::ViewerArgs;
     max_term_width = 100,
     arg_required_else_help = true
 )]
-#[command(
-    after_help = "Exit codes: 0 success, 1 failed, 2 usage or configuration error, 3 inconclusive, 4 nothing
-selected, 130 interrupted.
+#[command(after_help = "Examples:
+  proctor init demo && proctor check demo/eval.yaml    write a small suite, and run it
+  proctor tools -- npx -y @modelcontextprotocol/server-everything
+  proctor doctor                                       what is installed, and what is missing
 
-Start with `proctor init`, then `proctor check eval.yaml`."
-)]
+Exit codes: 0 success, 1 failed, 2 usage or configuration error, 3 inconclusive, 4 nothing selected,
+130 interrupted.")]
 pub(crate) struct CliArguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -114,8 +123,11 @@ pub(crate) enum Command {
     Schema(SchemaArgs),
     Completions(CompletionsArgs),
     Init(InitArgs),
-    /// Print the version
+    Doctor(DoctorArgs),
     #[command(hide = true)]
+    Man(ManArgs),
+    /// Print the version
+    #[command(hide = true, after_help = "Examples:\n  proctor version")]
     Version,
 }
 
@@ -243,40 +255,6 @@ impl PlanArgs {
     }
 }
 
-/// Call one tool of a server and show its result.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor call get-sum a=2 b=40 -- npx -y @modelcontextprotocol/server-everything
-  proctor call echo message='hello there' --url http://localhost:8080/mcp
-  proctor call write_file path=notes.txt content=@draft.txt --config mcp.yaml --server files
-  proctor call get-sum --args '{\"a\": 2, \"b\": 40}' --record .proctor/runs/sum --config mcp.yaml
-  jq .input call.json | proctor call get-sum - --config mcp.yaml
-
-A VALUE is sent as JSON if it parses and matches the tool's schema, otherwise as text. Example:
-`a=2` is the number 2 if the schema says number, and the text \"2\" if it says string.
-
-Exit codes: 0 success, 1 the tool returned an error, 2 usage error, 3 the call or the recording
-failed.")]
-pub(crate) struct CallArgs {
-    /// Name of the tool
-    pub(crate) tool: String,
-
-    /// Arguments of the tool: NAME=VALUE, or NAME=@FILE for the content of a file (@- for stdin). Or
-    /// all arguments as one JSON object, from a file (@FILE) or from stdin (-)
-    #[arg(value_name = "NAME=VALUE", value_parser = call::tool_argument)]
-    pub(crate) arguments: Vec<ToolArgument>,
-
-    /// All arguments as a JSON object; @FILE reads it from a file, - from stdin
-    #[arg(long, value_name = "JSON", value_parser = call::json_arguments)]
-    pub(crate) args: Option<JsonArguments>,
-
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-}
-
 /// The flags that choose a server and set up its connection.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
@@ -400,82 +378,5 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
-/// Print the JSON Schema of a file format, for editors.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  mkdir -p .proctor && proctor schema eval > .proctor/eval.schema.json
-
-Then start eval.yaml with this line:
-  # yaml-language-server: $schema=.proctor/eval.schema.json")]
-pub(crate) struct SchemaArgs {
-    /// File format
-    pub(crate) kind: SchemaKind,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum SchemaKind {
-    /// Eval files (suites)
-    Eval,
-    /// Task files
-    Task,
-    /// Selection files: prompts, and the tools to choose for them
-    Selection,
-    /// Agent files
-    Agent,
-    /// MCP configs
-    McpConfig,
-    /// Scripts (`scripted:FILE`), the rules of scripted models
-    Scripted,
-    /// Evals files, for servers that ship evals
-    Evals,
-    /// `proctor.yaml`, with the profiles of `proctor check`
-    Profiles,
-}
-
-/// Write a small example suite. Never overwrites a file.
-///
-/// With `--from`, write a suite from a session that `proctor record` recorded: its server, its calls as checks, and a
-/// script that makes the calls again. Values that look volatile (ids, times, paths) are loosened in the checks.
-///
-/// With `--selection`, write `selection.yaml` with one row per tool of a server. Its prompts are placeholders that
-/// you have to replace: `check` refuses them.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor init demo
-  proctor init git-suite --from latest
-  proctor init --selection -- uvx mcp-server-git
-  proctor init evals --selection --config mcp.json --server git")]
-pub(crate) struct InitArgs {
-    /// Folder to write to
-    #[arg(value_name = "DIR", default_value = ".")]
-    pub(crate) folder: PathBuf,
-
-    /// Write a suite from this recording: its folder, `latest`, a unique part of its name, or a pack
-    #[arg(long, value_name = "RUN", conflicts_with = "selection")]
-    pub(crate) from: Option<PathBuf>,
-
-    /// Write a selection file for the server instead of a suite
-    #[arg(long)]
-    pub(crate) selection: bool,
-
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-}
-
-/// Print the script for tab completion, which also completes the names of runs and trials.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  echo 'source <(proctor completions bash)' >> ~/.bashrc
-  echo 'source <(proctor completions zsh)' >> ~/.zshrc
-  proctor completions fish > ~/.config/fish/completions/proctor.fish")]
-pub(crate) struct CompletionsArgs {
-    /// Shell
-    pub(crate) shell: ShellName,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ShellName {
-    Bash,
-    Zsh,
-    Fish,
-}
+#[cfg(test)]
+mod tests;

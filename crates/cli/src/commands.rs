@@ -6,6 +6,7 @@ mod browser;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod evals;
 pub(crate) mod extensions;
 pub(crate) mod init;
@@ -13,6 +14,7 @@ pub(crate) mod judge;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod login;
+pub(crate) mod man;
 pub(crate) mod model;
 pub(crate) mod record;
 mod refused;
@@ -112,7 +114,7 @@ fn refused(host: &InteractiveHost, format: ReportFormat, error: EngineError) -> 
             let found = found.iter().filter_map(|p| serde_json::to_value(p).ok());
             problems.extend(found);
         }
-        EngineError::NothingSelected(_) => is_documented = format == ReportFormat::Json,
+        EngineError::NothingSelected { .. } => is_documented = format == ReportFormat::Json,
         EngineError::Usage(_)
         | EngineError::Unusable { .. }
         | EngineError::Missing(_)

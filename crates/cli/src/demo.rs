@@ -1,9 +1,13 @@
 //! The demo server of the quickstart: a small library to search and borrow books.
 //!
 //! It is part of the executable, so that the quickstart needs only a build. It speaks MCP on stdin and
-//! stdout, in the handshake era, and ships a few evals.
+//! stdout, in the handshake era, and ships a few evals. With `--loans FILE` it keeps its loans in a file, one line
+//! `TITLE: MEMBER` each, so that a verify step can look at them.
 
+use std::ffi::OsString;
+use std::fs;
 use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
 
 use mcp_evals::{CAPABILITY, EXTENSION, Eval, Expected, Input, METHOD, Message, PageError, Suite};
 use serde_json::{Map, Value, json};
@@ -18,9 +22,21 @@ struct Book {
     lent_to: Option<String>,
 }
 
-/// Serves until the end of the input.
-pub(crate) fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
-    let mut library = Library::new();
+/// Serves until the end of the input, with the words of the command line behind [`COMMAND`].
+pub(crate) fn serve(
+    words: &[OsString],
+    input: impl BufRead,
+    mut output: impl Write,
+) -> io::Result<()> {
+    let mut library = match words {
+        [] => Library::new(),
+        [flag, file] if flag == "--loans" => Library::with_loans(file.into())?,
+        _ => {
+            return Err(io::Error::other(
+                "the demo server takes `--loans FILE` only",
+            ));
+        }
+    };
     for line in input.lines() {
         let Ok(message) = serde_json::from_str::<Value>(&line?) else {
             continue;
@@ -44,6 +60,8 @@ pub(crate) fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<(
 
 struct Library {
     books: Vec<Book>,
+    /// Where the loans are kept; without it they end with the process.
+    loans: Option<PathBuf>,
 }
 
 impl Library {
@@ -62,7 +80,40 @@ impl Library {
                 book(4, "The Left Hand of Darkness", "Ursula K. Le Guin", None),
                 book(5, "Roadside Picnic", "Arkady and Boris Strugatsky", None),
             ],
+            loans: None,
         }
+    }
+
+    /// A library with the loans of a file, which is written if it is not there.
+    fn with_loans(file: PathBuf) -> io::Result<Self> {
+        let mut library = Self::new();
+        match fs::read_to_string(&file) {
+            Ok(text) => {
+                let member_of = |title: &str| {
+                    let mut loans = text.lines().filter_map(|line| line.split_once(": "));
+                    loans.find(|(lent, _)| *lent == title)
+                };
+                for book in &mut library.books {
+                    book.lent_to = member_of(book.title).map(|(_, member)| member.to_owned());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        library.loans = Some(file);
+        library.save()?;
+        Ok(library)
+    }
+
+    fn save(&self) -> io::Result<()> {
+        let Some(file) = &self.loans else {
+            return Ok(());
+        };
+        let line = |book: &Book| {
+            let member = book.lent_to.as_deref()?;
+            Some(format!("{}: {}\n", book.title, member.replace('\n', " ")))
+        };
+        fs::write(file, self.books.iter().filter_map(line).collect::<String>())
     }
 
     fn answer(&mut self, method: &str, params: &Value) -> Result<Value, (i64, String)> {
@@ -132,6 +183,10 @@ impl Library {
             "return_book" => self.return_book(arguments),
             other => return Err((-32602, format!("unknown tool `{other}`"))),
         };
+        let told = told.and_then(|value| match self.save() {
+            Ok(()) => Ok(value),
+            Err(error) => Err(format!("the loans can't be written: {error}")),
+        });
         Ok(match told {
             Ok(value) => json!({
                 "content": [{"type": "text", "text": value.to_string()}],
@@ -305,7 +360,7 @@ mod tests {
         };
         let input = format!("{}\n{}\nnonsense\n", call(1), call(1));
         let mut output = Vec::new();
-        serve(input.as_bytes(), &mut output).unwrap();
+        serve(&[], input.as_bytes(), &mut output).unwrap();
         let lines: Vec<Value> = String::from_utf8(output)
             .unwrap()
             .lines()
@@ -314,5 +369,37 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert!(lines[0].pointer("/result/isError").is_none());
         assert_eq!(lines[1].pointer("/result/isError"), Some(&json!(true)));
+    }
+
+    #[test]
+    fn loans_outlive_the_process_in_their_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("loans.txt");
+        let call = |tool: &str, id: u64| {
+            let params = json!({"name": tool, "arguments": {"id": id, "member": "grace"}});
+            let request =
+                json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+            let words = ["--loans".into(), file.clone().into()];
+            let mut output = Vec::new();
+            serve(&words, request.to_string().as_bytes(), &mut output).unwrap();
+            let response: Value = serde_json::from_slice(&output).unwrap();
+            response.pointer("/result/isError").is_none()
+        };
+        assert!(call("borrow_book", 3));
+        let lent = "A Wizard of Earthsea: ada\nSolaris: grace\n";
+        assert_eq!(fs::read_to_string(&file).unwrap(), lent);
+        assert!(!call("borrow_book", 3), "it is lent already");
+        assert!(!call("borrow_book", 2), "it is lent already");
+        assert!(call("return_book", 2));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "Solaris: grace\n");
+        assert!(call("borrow_book", 2), "it is back");
+    }
+
+    #[test]
+    fn unknown_words_are_an_error() {
+        for words in [vec!["--loan", "f"], vec!["--loans"], vec!["f"]] {
+            let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+            assert!(serve(&words, &b""[..], Vec::new()).is_err(), "{words:?}");
+        }
     }
 }

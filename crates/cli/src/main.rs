@@ -36,7 +36,8 @@ fn main() -> std::process::ExitCode {
         .nth(1)
         .is_some_and(|first| first == demo::COMMAND)
     {
-        let served = demo::serve(std::io::stdin().lock(), std::io::stdout().lock());
+        let words: Vec<_> = std::env::args_os().skip(2).collect();
+        let served = demo::serve(&words, std::io::stdin().lock(), std::io::stdout().lock());
         return if served.is_ok() {
             Exit::Ok
         } else {
@@ -91,6 +92,8 @@ fn run() -> std::process::ExitCode {
         Command::Schema(args) => commands::schema::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Init(args) => commands::init::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Man(args) => commands::man::run(&args),
         Command::Version => {
             output::result(&CliArguments::command().render_version()).map(|()| Exit::Ok)
         }

@@ -44,6 +44,7 @@ use thiserror::Error;
 
 pub(crate) use self::order::Order;
 pub(crate) use self::program::program;
+pub use self::program::{GuardProgram, guard_beside};
 use self::signals::GuardSignals;
 pub use self::signals::{piped as signal_pipe, take as take_signals};
 use self::watch::{GuardOutcome, Watch};

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | start a contained program | [`close_inherited`], [`adopt_orphans`], [`mark`], [`forbid_core_dump`] |
 //! | notice the end of a process | [`watch_parent`], [`wait_for`] |
-//! | list and end descendants | [`Lookout`], [`is_below`], [`kill_below`], [`kill_session`] |
+//! | list and end descendants | [`Lookout`], [`is_below`], [`kill_below`], [`kill_session`], in words [`SEARCH`] |
 //! | identify a socket's peer | [`peer`] |
 //! | pass descriptors | [`send_descriptors`], [`receive_descriptors`], [`reopen`] |
 //! | acknowledge what a socket received | [`acknowledge_at_once`] |
@@ -54,6 +54,13 @@ use self::posix as system;
 pub use self::system::{
     LOOK_AGAIN, Lookout, acknowledge_at_once, adopt_orphans, close_inherited, forbid_core_dump,
     ignores_hangup, mark, reopen, wait_for, watch_parent,
+};
+
+/// How a guard finds the processes that a program left running, in words.
+pub const SEARCH: &str = if LOOK_AGAIN.is_some() {
+    "by a search for its descendants, see docs/platforms.md"
+} else {
+    "by a child subreaper"
 };
 
 /// The environment variable by which `posix` finds detached processes: the pids of the guards that a

@@ -5,7 +5,7 @@
 //! version reads what it knows of a later record, and skips the rest. Enums are externally tagged:
 //! other representations buffer numbers, which loses digits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,7 @@ mod agent;
 mod config;
 mod context;
 mod ends;
+mod finding;
 mod gates;
 mod known_failure;
 mod planned;
@@ -20,6 +21,7 @@ mod selection;
 mod shard;
 mod surface;
 mod unknown;
+mod wire;
 mod work;
 
 pub use crate::phase::Phase;
@@ -31,6 +33,7 @@ pub use self::config::{
     AgentConfig, RunConfig, ServerConfig, SourceConfig, SurfaceConfig, TaskSetConfig, TimeoutConfig,
 };
 pub use self::context::SourceContext;
+pub use self::finding::{BLANK_LINE, Finding, FindingKind};
 pub use self::gates::{CaseTally, PassHatGate, PlannedGates, RunTally};
 pub use self::known_failure::PlannedKnownFailure;
 pub use self::planned::{
@@ -42,6 +45,10 @@ pub use self::selection::{SelectedCall, ToolName, ToolsSelected};
 pub use self::shard::PlannedShard;
 pub use self::surface::{ChangeClass, SurfaceChange, SurfaceCompared};
 pub use self::unknown::UnknownEvent;
+pub use self::wire::{
+    Actor, Body, ConnectionClosed, ConnectionId, ConnectionOpened, Direction, Frame, HttpHead,
+    WireKind,
+};
 pub use self::work::{
     CheckEvaluated, CheckId, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded,
 };
@@ -295,211 +302,4 @@ pub enum Outcome {
     Errored,
     /// The run was stopped before the trial ended.
     Cancelled,
-}
-
-/// The number of a connection within its file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ConnectionId(pub u32);
-
-impl ConnectionId {
-    /// No connection. Numbers start at 1.
-    pub const NONE: Self = Self(0);
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ConnectionOpened {
-    pub conn: ConnectionId,
-    /// The server, by its name in the suite.
-    pub server: String,
-    pub actor: Actor,
-    pub transport: WireKind,
-    /// The command or URL, as written.
-    pub target: String,
-}
-
-/// Who connects to a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Actor {
-    /// An external agent, through the tap.
-    Agent,
-    Loop,
-    /// A step of a case.
-    Step,
-    /// Proctor itself, before anything is run.
-    Preflight,
-    /// The user at the command line.
-    Person,
-    /// The agent, as the result file of another tool describes it. Such a file has no response times.
-    Imported,
-}
-
-/// The transport of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum WireKind {
-    /// The stdin and stdout of a process.
-    Stdio,
-    Http,
-    /// HTTP+SSE, the transport before streamable HTTP.
-    Sse,
-    /// The result file that the record was imported from does not name it.
-    Unknown,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ConnectionClosed {
-    pub conn: ConnectionId,
-    /// The reason as text: `exited with code 1`, `was closed`.
-    pub reason: String,
-    /// The end of the server's stderr.
-    pub stderr: Option<String>,
-    /// How it ended, as facts. Records of earlier versions don't have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<ConnectionEnd>,
-}
-
-/// A message, exactly as sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Frame {
-    pub conn: ConnectionId,
-    /// On HTTP, the exchange that it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exchange: Option<u64>,
-    pub direction: Direction,
-    pub body: Body,
-}
-
-/// The direction of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Direction {
-    ToServer,
-    ToClient,
-}
-
-/// The content of a message or text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Body {
-    Text(String),
-    /// Bytes that are not UTF-8.
-    Base64(String),
-    /// A file under `blobs/`, by its SHA-256.
-    Blob {
-        sha256: String,
-        bytes: u64,
-    },
-    /// Too large to store.
-    Cut {
-        bytes: u64,
-        /// The SHA-256 of the whole content.
-        sha256: String,
-    },
-}
-
-/// The head of an HTTP request or response.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct HttpHead {
-    pub conn: ConnectionId,
-    pub exchange: u64,
-    /// A request goes to the server, a response to the client.
-    pub direction: Direction,
-    /// The method and URL of a request, or the status of a response.
-    pub line: String,
-    /// The headers, with secrets redacted.
-    pub headers: BTreeMap<String, String>,
-    /// Why the exchange ended early, if so; `line` describes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<HttpFailure>,
-}
-
-impl HttpHead {
-    /// The status of a response; `None` for a request, and for a line that is not a status line.
-    pub fn status(&self) -> Option<u16> {
-        if self.direction == Direction::ToServer || self.failure.is_some() {
-            return None;
-        }
-        let code = self.line.split(' ').next()?;
-        let is_status = code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit());
-        code.parse().ok().filter(|_| is_status)
-    }
-}
-
-/// A protocol problem on a connection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Finding {
-    pub conn: ConnectionId,
-    pub kind: FindingKind,
-    pub detail: String,
-    /// How often it occurred, if occurrences were counted.
-    pub count: u64,
-}
-
-/// The detail of a noise finding without content; a finding with content is shown first.
-pub const BLANK_LINE: &str = "a blank line";
-
-/// The kind of a protocol problem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FindingKind {
-    /// A line on stdout that is not a message: a banner, a log line, a blank line.
-    Noise,
-    /// A message that is not valid JSON or JSON-RPC.
-    Malformed,
-    /// A message with both a result and an error.
-    ResultAndError,
-    /// A response whose id matches no request.
-    UnknownId,
-    /// A second response to the same request.
-    DuplicateAnswer,
-    /// A response after the request was cancelled or timed out.
-    LateAnswer,
-    /// A message larger than the limit.
-    TooLarge,
-    /// Messages that Proctor dropped because they came too fast.
-    Dropped,
-    /// A list that never ended, repeated itself or was too long.
-    Pagination,
-    /// The tools changed after they were listed.
-    ToolsChanged,
-    /// A result that violates the protocol in another way.
-    Protocol,
-    /// A rejected connection attempt.
-    Refused,
-    /// An implausible token count of a model, not of a server. Its connection is
-    /// [`ConnectionId::NONE`].
-    AbsurdUsage,
-    /// A message of the client that is invalid or that servers may read differently. The server is
-    /// not to blame.
-    ClientMessage,
-    /// A call without a JSON-RPC response.
-    Unanswered,
-}
-
-impl FindingKind {
-    /// Whether the server caused the finding. It is not responsible for messages of the client,
-    /// rejected connections and reports of models.
-    pub fn is_about_server(self) -> bool {
-        match self {
-            Self::Refused | Self::ClientMessage | Self::AbsurdUsage => false,
-            Self::Noise
-            | Self::Malformed
-            | Self::ResultAndError
-            | Self::UnknownId
-            | Self::DuplicateAnswer
-            | Self::LateAnswer
-            | Self::TooLarge
-            | Self::Dropped
-            | Self::Pagination
-            | Self::ToolsChanged
-            | Self::Protocol
-            | Self::Unanswered => true,
-        }
-    }
 }

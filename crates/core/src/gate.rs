@@ -75,9 +75,13 @@ impl Gate {
         }
         let several = summary.plan.agents.len() > 1;
         let every = !gates.replaces_default() && more.iter().all(|c| c.option.is_none());
+        let compared = conditions::compared(summary, gates);
         // Known failures have conditions of their own.
         let ruled = summary.cells().filter(|(case, trials)| {
-            (every || conditions::has_rule(case.case.pass)) && trials.known_failure.is_none()
+            let cell = (case.case.id.as_str(), trials.agent.as_str());
+            let is_uncompared = compared.as_ref().is_some_and(|all| !all.contains(cell));
+            (every || is_uncompared || conditions::has_rule(case.case.pass))
+                && trials.known_failure.is_none()
         });
         let ruled = ruled.map(|(case, trials)| {
             let verdict = trials.verdict(&case.case);
@@ -98,21 +102,20 @@ impl Gate {
             });
             (verdict, reason)
         });
-        let gate = Self::over(ruled.chain(conditions));
-        match shard {
-            Some(_) => gate.unless_missing(summary),
-            None => gate,
-        }
+        Self::over(ruled.chain(conditions)).unless_missing(summary)
     }
 
-    /// A merged run that lacks anything can't meet its gate: nobody knows what the rest would show.
+    /// A run that did not end and a merged run that lacks anything can't meet their gate: nobody knows what the rest,
+    /// such as the cleanup of the run, would show.
     fn unless_missing(self, summary: &Summary) -> Self {
+        let is_merged = summary.plan.shard.is_some();
         let mut missing = match &summary.ended {
             Some(ended) => ended.missing.clone(),
-            None => vec!["the merge did not finish".to_owned()],
+            None if is_merged => vec!["the merge did not finish".to_owned()],
+            None => vec!["the run is not finished: it is still running, or was killed".to_owned()],
         };
         let not_run = summary.counts().not_run;
-        if missing.is_empty() && not_run > 0 {
+        if is_merged && missing.is_empty() && not_run > 0 {
             missing.push(format!("{} missing", counted(not_run as usize, "trial")));
         }
         match self {

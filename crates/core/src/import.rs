@@ -76,7 +76,8 @@ pub fn import(file: &Path, folder: &Path, redactor: Redactor) -> Result<(), Impo
     }
     let last = trials(file, &plan, &run)?;
     run.flush();
-    let summary = Summary::of_run(&RunReader::open(folder)?)?;
+    let mut summary = Summary::of_run(&RunReader::open(folder)?)?;
+    summary.ended = Some(RunEnded::default());
     let ended = RunEnded {
         exit: Gate::of(&summary).exit(),
         ..RunEnded::default()

@@ -2,10 +2,14 @@
 //!
 //! Its main type is [`Plan`].
 
+mod suggestions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::pattern::Pattern;
 use crate::suite::{Case, LimitFlags, Limits, Suite};
+
+pub use self::suggestions::similar;
 
 /// The options of the command line for a plan.
 #[derive(Debug, Clone, Default)]

@@ -25,7 +25,7 @@ use crate::event::{
 use crate::fold::ModelActivity;
 use crate::index::{self, Attempt, IndexEntry, IndexScrutiny};
 use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
-use crate::record::{RecordError, RunReader};
+use crate::record::{RecordError, RunReader, TrialFile};
 use crate::shard::Shard;
 
 pub use self::agents::AgentSummary;
@@ -218,7 +218,7 @@ impl Summary {
         let slots = summary.slots();
         index::each(run, scrutiny, |file, entry| {
             observe(&entry);
-            summary.take(entry, file.attempt, &slots);
+            summary.take(entry, file, &slots);
         })?;
         Ok(summary)
     }
@@ -359,10 +359,13 @@ impl Summary {
     }
 
     /// Adds an attempt at a trial, with its number.
-    fn take(&mut self, entry: IndexEntry, number: u32, slots: &Slots) {
+    fn take(&mut self, entry: IndexEntry, read: &TrialFile, slots: &Slots) {
         let IndexEntry { file, attempt, .. } = entry;
         self.add_totals(&attempt);
-        let result = TrialResult::of(&file, number, &attempt);
+        if attempt.contradicts_itself() && self.plan.kind != RunKind::Imported {
+            self.changed_trials.insert(read.stem.clone());
+        }
+        let result = TrialResult::of(&file, read.attempt, &attempt);
         // A record that was truncated before it named its trial.
         let Some(started) = attempt.trial else {
             return;

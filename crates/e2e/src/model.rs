@@ -79,17 +79,33 @@ pub struct FixtureModel {
 struct FixtureModelState {
     answers: Mutex<VecDeque<FixtureReply>>,
     questions: Mutex<Vec<Question>>,
+    decide: Option<Decision>,
 }
+
+/// Decides on the reply to a request. It may wait.
+type Decision = Box<dyn Fn() -> FixtureReply + Send + Sync>;
 
 impl FixtureModel {
     /// Starts a model that gives these replies in order, and then refuses.
     pub fn start(answers: impl IntoIterator<Item = FixtureReply>) -> Self {
+        Self::serve(FixtureModelState {
+            answers: Mutex::new(answers.into_iter().collect()),
+            ..FixtureModelState::default()
+        })
+    }
+
+    /// Starts a model whose replies a function decides. The function may wait, and runs for several requests at once.
+    pub fn answering(decide: impl Fn() -> FixtureReply + Send + Sync + 'static) -> Self {
+        Self::serve(FixtureModelState {
+            decide: Some(Box::new(decide)),
+            ..FixtureModelState::default()
+        })
+    }
+
+    fn serve(told: FixtureModelState) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
-        let told = Arc::new(FixtureModelState {
-            answers: Mutex::new(answers.into_iter().collect()),
-            questions: Mutex::default(),
-        });
+        let told = Arc::new(told);
         let shared = told.clone();
         // The thread ends with the test process.
         thread::spawn(move || {
@@ -154,6 +170,7 @@ impl FixtureModelState {
             });
             let none =
                 || FixtureReply::text(404, r#"{"error":{"message":"the fixture has no answer"}}"#);
+            let answer = self.decide.as_ref().map(|decide| decide()).or(answer);
             let answer = answer.filter(|_| is_known).unwrap_or_else(none);
             if !give(reader.get_mut(), &answer)? {
                 return Ok(());

@@ -106,6 +106,38 @@ impl SuiteFixture {
             .expect("proctor can be run")
     }
 
+    /// Runs Proctor in the folder of the suite, on a machine that no engine of jobs knows, with a cache of its own.
+    pub fn on_machine(&self, words: &[&str], variables: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(crate::proctor());
+        command.args(words).current_dir(self.folder());
+        for name in [
+            "CI_NODE_INDEX",
+            "CI_NODE_TOTAL",
+            "CI_PIPELINE_ID",
+            "GITHUB_RUN_ID",
+            "PROCTOR_RUN_ID",
+        ] {
+            command.env_remove(name);
+        }
+        command.env("XDG_CACHE_HOME", self.path("cache"));
+        command.envs(variables.iter().copied());
+        command.output().expect("proctor can be run")
+    }
+
+    /// Like [`SuiteFixture::on_machine`]. Returns stdout and stderr, and panics if the exit code is another one.
+    #[track_caller]
+    pub fn expect(&self, words: &[&str], exit: i32) -> (String, String) {
+        let output = self.on_machine(words, &[]);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(exit),
+            "{words:?}: {stdout}{stderr}"
+        );
+        (stdout, stderr)
+    }
+
     /// Returns a session of `proctor check` on the suite, with these arguments.
     pub fn check(&self, words: &[&str]) -> Session {
         let eval = self.path("eval.yaml").display().to_string();

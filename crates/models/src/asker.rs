@@ -1,5 +1,6 @@
 //! Sends all requests to models, within the budget and the retry policy, and records them.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,11 +9,16 @@ use data_encoding::BASE64;
 use proctor_core::event::{Body, EventKind, ModelFailed, ModelReplied, Purpose};
 use proctor_core::model::{ModelRequest, Reply};
 
+use super::pace::PacePermit;
 use super::replay::{self, Replay};
 use super::{Meter, Model, ModelError};
 use proctor_core::asks::{RequestDigest, text};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
+use tokio::time::Instant;
+
+/// In which steps a wait of unknown length is added to the trial's clock.
+const WAIT_STEP: Duration = Duration::from_secs(1);
 
 /// A model for one trial.
 #[derive(Clone)]
@@ -58,6 +64,11 @@ impl RetryWait {
     /// Adds a wait before it begins, so that the trial's clock already includes it.
     pub fn add(&self, wait: Duration) {
         self.0.fetch_add(micros(wait), Ordering::Relaxed);
+    }
+
+    /// Removes the part of an added wait that was not needed.
+    fn give_back(&self, rest: Duration) {
+        self.0.fetch_sub(micros(rest), Ordering::Relaxed);
     }
 
     /// The total wait so far.
@@ -123,12 +134,22 @@ impl ModelClient {
     async fn wait_for(&self, ask: u64, request: &ModelRequest) -> Result<Reply, AskError> {
         let mut attempt = 1;
         loop {
+            let permit = self.permit().await?;
             let error = match self.model.ask_for(request, &self.recorder).await {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => {
+                    if let Some(permit) = permit {
+                        permit.replied();
+                    }
+                    return Ok(reply);
+                }
                 Err(error) => error,
             };
+            let patience = self.meter.patience();
+            if let Some(permit) = permit {
+                permit.failed(&error, patience.longest_asked);
+            }
             let reason = error.to_string();
-            let next = self.meter.patience().after(error, attempt);
+            let next = patience.after(error, attempt);
             self.recorder.record(EventKind::ModelFailed(ModelFailed {
                 ask,
                 attempt,
@@ -147,6 +168,28 @@ impl ModelClient {
             // Other trials may have spent the budget in the meantime.
             self.meter.check()?;
             attempt += 1;
+        }
+    }
+
+    /// Waits until the provider may get one more request. The wait does not count as working time.
+    async fn permit(&self) -> Result<Option<PacePermit>, AskError> {
+        let Some(pace) = self.meter.pace(&self.model) else {
+            return Ok(None);
+        };
+        if let Some(permit) = pace.try_enter() {
+            return Ok(Some(permit));
+        }
+        let mut entering = pin!(pace.enter());
+        loop {
+            let begun = Instant::now();
+            self.waiting.add(WAIT_STEP);
+            let entered = tokio::time::timeout(WAIT_STEP, &mut entering).await;
+            self.waiting
+                .give_back(WAIT_STEP.saturating_sub(begun.elapsed()));
+            if let Ok(permit) = entered {
+                self.meter.check()?;
+                return Ok(Some(permit));
+            }
         }
     }
 }

@@ -88,6 +88,8 @@ fn meaning(
         },
         408 | 409 | 425 | 500..=599 => ModelError::Unavailable {
             retry_after,
+            is_overload: status == 529
+                || (status == 503 && (retry_after.is_some() || refusal.has("overloaded"))),
             detail,
         },
         413 => ModelError::ContextOverflow { detail },

@@ -4,6 +4,7 @@
 //! elsewhere. The key is only in a header, and in no message.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use proctor_core::json::repeats_a_key;
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 use super::ModelError;
 use super::failure;
 use super::open_error::ModelOpenError;
+use super::pace::ProviderAccount;
 use super::timeouts::ModelTimeouts;
 use super::turns;
 use super::wire::{self, FormatError, WireFormat};
@@ -26,6 +28,9 @@ use proctor_wire::worker;
 
 /// How many bytes of a provider's response are shown in a message.
 const SHOWN: usize = 500;
+
+/// The headers in which keys are sent.
+const KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 
 /// The endpoint of a model.
 pub(super) struct ModelEndpoint {
@@ -132,9 +137,9 @@ impl ModelEndpoint {
         let mut secrets = Vec::new();
         if let Some((how, key)) = key {
             let (name, value) = match how {
-                KeyHeader::Bearer => ("authorization", format!("Bearer {}", key.value)),
-                KeyHeader::Plain => ("x-api-key", key.value.clone()),
-                KeyHeader::Google => ("x-goog-api-key", key.value.clone()),
+                KeyHeader::Bearer => (KEYS[0], format!("Bearer {}", key.value)),
+                KeyHeader::Plain => (KEYS[1], key.value.clone()),
+                KeyHeader::Google => (KEYS[2], key.value.clone()),
             };
             let Ok(mut value) = HeaderValue::from_str(&value) else {
                 return Err(ModelOpenError::BadKey(key.variable));
@@ -230,6 +235,7 @@ impl ModelEndpoint {
         let detail = self.shown(&format!("{what} {}: {cause}", self.host()));
         ModelError::Unavailable {
             retry_after: None,
+            is_overload: false,
             detail,
         }
     }
@@ -238,6 +244,19 @@ impl ModelEndpoint {
     pub(super) fn shown(&self, text: &str) -> String {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         self.redactor.head(line.as_bytes(), SHOWN)
+    }
+
+    /// The account whose rate limits apply.
+    pub(super) fn account(&self) -> ProviderAccount {
+        let key = KEYS.iter().find_map(|name| self.headers.get(*name));
+        ProviderAccount {
+            host: self.host(),
+            key: key.map(|key| {
+                let mut hasher = DefaultHasher::new();
+                key.as_bytes().hash(&mut hasher);
+                hasher.finish()
+            }),
+        }
     }
 
     /// The host, without the parts of the URL that may be secret.

@@ -15,6 +15,7 @@ mod open;
 mod open_error;
 mod openai;
 mod openai_responses;
+mod pace;
 mod patience;
 mod quirks;
 mod replay;
@@ -33,6 +34,8 @@ use std::time::Duration;
 use proctor_core::model::{ModelRequest, Reply};
 
 use proctor_wire::recorder::Recorder;
+
+use self::pace::ProviderAccount;
 
 pub use self::anthropic::Anthropic;
 pub use self::asker::{AskError, ModelClient, PricedReply, RetryWait};
@@ -94,6 +97,8 @@ pub enum ModelError {
     Unavailable {
         /// The wait that the provider asks for.
         retry_after: Option<Duration>,
+        /// Whether the provider has too many requests, from this client or from all.
+        is_overload: bool,
         detail: String,
     },
     #[error("no reply from the model within {}", proctor_core::duration::brief(*.after))]
@@ -129,6 +134,17 @@ impl Model {
             Self::Recorded(name) => name,
             Self::Gemini(model) => model.name(),
             Self::Program(program) => program.name(),
+        }
+    }
+
+    /// The account whose rate limits apply; `None` if no provider is asked over HTTP.
+    pub(crate) fn account(&self) -> Option<ProviderAccount> {
+        match self {
+            Self::OpenAi(model) => Some(model.account()),
+            Self::OpenAiResponses(model) => Some(model.account()),
+            Self::Anthropic(model) => Some(model.account()),
+            Self::Gemini(model) => Some(model.account()),
+            Self::Scripted(_) | Self::Recorded(_) | Self::Program(_) => None,
         }
     }
 

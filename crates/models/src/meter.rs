@@ -3,14 +3,15 @@
 //! The main type is [`Meter`], which all trials of a run share. The cost of open requests is not
 //! known yet, so a run can exceed its budget slightly, but sends no request after that.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proctor_core::event::Purpose;
 use proctor_core::model::Usage;
 use proctor_core::price::Prices;
 use proctor_core::provider::Provider;
 
-use super::{AskError, RetryPolicy};
+use super::pace::{Pace, Paces};
+use super::{AskError, Model, RetryPolicy};
 
 /// The budget of a run. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -70,6 +71,7 @@ pub struct Meter {
     prices: Prices,
     budget: Budget,
     patience: RetryPolicy,
+    paces: Paces,
     spent: Mutex<RunSpending>,
 }
 
@@ -97,6 +99,11 @@ impl Meter {
     /// The retry policy for models.
     pub fn patience(&self) -> RetryPolicy {
         self.patience
+    }
+
+    /// The pace of requests to a model, which all models of the same provider account share.
+    pub(crate) fn pace(&self, model: &Model) -> Option<Arc<Pace>> {
+        model.account().map(|account| self.paces.of(account))
     }
 
     /// Why the budget can't be enforced for a model: its price is unknown.

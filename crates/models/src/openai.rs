@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::ModelError;
 use super::http::ModelEndpoint;
 use super::media;
+use super::pace::ProviderAccount;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
 use super::turns::{echoed, error_text, instruction_to_call, legal_name};
@@ -38,6 +39,10 @@ impl OpenAi {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn account(&self) -> ProviderAccount {
+        self.endpoint.account()
     }
 
     pub(super) async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {

@@ -154,6 +154,7 @@ mod tests {
             limited(None),
             ModelError::Unavailable {
                 retry_after: None,
+                is_overload: false,
                 detail: detail(),
             },
             ModelError::TimedOut {

@@ -73,6 +73,7 @@ fn model_error(fault: ProviderFault, after: Duration) -> ModelError {
             retry_after,
             detail,
         } => ModelError::Unavailable {
+            is_overload: retry_after.is_some(),
             retry_after,
             detail,
         },
@@ -134,6 +135,7 @@ mod tests {
             "{kind: unavailable, detail: no}",
             ModelError::Unavailable {
                 retry_after: None,
+                is_overload: false,
                 detail: detail.clone(),
             },
         );

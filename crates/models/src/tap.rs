@@ -283,6 +283,7 @@ impl TapState {
             Ok(Ok(response)) => return self.answered(response, asked).await,
             Ok(Err(error)) => ModelError::Unavailable {
                 retry_after: None,
+                is_overload: false,
                 detail: error.to_string(),
             },
             Err(_) => ModelError::TimedOut {
@@ -348,6 +349,7 @@ impl TapState {
                 let detail = format!("the connection closed early: {error}");
                 let error = ModelError::Unavailable {
                     retry_after: None,
+                    is_overload: false,
                     detail: detail.clone(),
                 };
                 self.failed(&asked, &error);

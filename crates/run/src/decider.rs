@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use proctor_core::event::Outcome;
+use proctor_core::event::{Outcome, RunEnded};
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::record::{RecordError, RunReader};
 use proctor_core::summary::Summary;
@@ -22,7 +22,9 @@ pub(crate) struct Decider {
 impl Decider {
     /// Reads the plan of a run, and the outcomes from before an interruption.
     pub(crate) fn open(folder: &Path) -> Result<Self, RecordError> {
-        let summary = Summary::of_run(&RunReader::open(folder)?)?;
+        let mut summary = Summary::of_run(&RunReader::open(folder)?)?;
+        // The question is what the gate would say if the run ended now.
+        summary.ended = Some(RunEnded::default());
         let gates = summary.plan.gates.as_ref();
         let mut this = Self {
             by_rate: gates.is_some_and(|gates| gates.replaces_default()),

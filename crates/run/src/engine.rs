@@ -21,6 +21,7 @@ pub mod calibrate;
 mod config;
 pub mod consent;
 mod contract;
+pub mod diagnosis;
 mod ending;
 mod error;
 pub mod estimate;

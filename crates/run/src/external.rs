@@ -34,6 +34,7 @@ pub use self::open::{ExternalAgent, ExternalError, sent_key};
 pub(crate) use self::program::{AgentStartError, Post, RunningAgent};
 pub(crate) use self::stage::AgentFolders;
 pub use self::survey::{AgentKey, Program, Survey, check_programs, survey, survey_known};
+pub(crate) use self::version::program_version;
 use proctor_models::WireFormat;
 
 /// How Proctor starts an agent and reads its output.

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use proctor_core::gate::Gate;
 use proctor_run::engine::{CheckOptions, Engine, EngineError};
+use proctor_run::trial_folder::KeepOption;
 
 /// Options for the eval file of an example, with a folder for the record of its run.
 fn example(file: &str, record: &Path) -> CheckOptions {
@@ -16,6 +17,7 @@ fn example(file: &str, record: &Path) -> CheckOptions {
         .join(file);
     let mut options = CheckOptions::file(path);
     options.run.folder = Some(record.join("run"));
+    options.run.keep = KeepOption::None;
     options
 }
 

@@ -13,7 +13,13 @@ use super::OutputArgs;
 /// (ACP agents get an `initialize` request). It checks whether the key variables are set, never prints their
 /// values, and calls no model.
 #[derive(Debug, Args)]
-#[command(after_help = "States:
+#[command(after_help = "Examples:
+  proctor agents
+  proctor agents my-agent.yaml
+  proctor agents --agent claude-code && proctor check eval.yaml --agent claude-code
+  proctor agents -o json | jq -r '.agents[] | select(.usable) | .name'
+
+States:
   ready      can run
   unchecked  program found, but not started
   no key     runs only on a script: --agent NAME=scripted:FILE
@@ -22,12 +28,6 @@ use super::OutputArgs;
   unfit      can't run; the list below the table says why
 Wide terminals also show the program's path, and TAP: whether Proctor can redirect the agent's model
 requests, which scripts and --model-tap need.
-
-Examples:
-  proctor agents
-  proctor agents my-agent.yaml
-  proctor agents --agent claude-code && proctor check eval.yaml --agent claude-code
-  proctor agents -o json | jq -r '.agents[] | select(.usable) | .name'
 
 Exit codes: 0 shown; with --agent, 0 it can run, 1 it can't; 2 usage error or invalid file.")]
 pub(crate) struct AgentsArgs {

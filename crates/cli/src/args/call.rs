@@ -1,8 +1,45 @@
-//! The arguments of a tool on the command line: `NAME=VALUE`, or all of them as JSON.
+//! The arguments of `proctor call`, and those of the tool: `NAME=VALUE`, or all of them as JSON.
 
 use std::path::PathBuf;
 
+use clap::Args;
 use serde_json::{Map, Value};
+
+use super::{OutputArgs, ServerArgs};
+
+/// Call one tool of a server and show its result.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor call get-sum a=2 b=40 -- npx -y @modelcontextprotocol/server-everything
+  proctor call echo message='hello there' --url http://localhost:8080/mcp
+  proctor call write_file path=notes.txt content=@draft.txt --config mcp.yaml --server files
+  proctor call get-sum --args '{\"a\": 2, \"b\": 40}' --record .proctor/runs/sum --config mcp.yaml
+  jq .input call.json | proctor call get-sum - --config mcp.yaml
+
+A VALUE is sent as JSON if it parses and matches the tool's schema, otherwise as text. Example:
+`a=2` is the number 2 if the schema says number, and the text \"2\" if it says string.
+
+Exit codes: 0 success, 1 the tool returned an error, 2 usage error, 3 the call or the recording
+failed.")]
+pub(crate) struct CallArgs {
+    /// Name of the tool
+    pub(crate) tool: String,
+
+    /// Arguments of the tool: NAME=VALUE, or NAME=@FILE for the content of a file (@- for stdin). Or
+    /// all arguments as one JSON object, from a file (@FILE) or from stdin (-)
+    #[arg(value_name = "NAME=VALUE", value_parser = tool_argument)]
+    pub(crate) arguments: Vec<ToolArgument>,
+
+    /// All arguments as a JSON object; @FILE reads it from a file, - from stdin
+    #[arg(long, value_name = "JSON", value_parser = json_arguments)]
+    pub(crate) args: Option<JsonArguments>,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
 
 /// The place that an argument is read from, instead of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]

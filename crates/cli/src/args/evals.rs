@@ -10,6 +10,11 @@ use super::{OutputArgs, RunArgs, TimeoutArgs, header, span};
 
 /// Evals that servers ship: list, run, write, validate and serve them.
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  proctor evals list -- python server.py
+  proctor evals run --level execution -- python server.py
+  proctor evals init -- python server.py
+  proctor evals validate evals.yaml")]
 pub(crate) enum EvalsCommand {
     List(EvalsListArgs),
     Run(Box<EvalsRunArgs>),

@@ -8,6 +8,9 @@ use super::OutputArgs;
 
 /// Show and fetch the extension packages of a suite: programs that add step types.
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  proctor extensions list eval.yaml
+  proctor extensions fetch eval.yaml")]
 pub(crate) enum ExtensionsCommand {
     /// Show the released extensions of suites, their pinned releases, and whether they are in the cache
     ///

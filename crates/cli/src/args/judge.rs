@@ -8,6 +8,8 @@ use super::OutputArgs;
 
 /// Measure judges.
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  proctor judge calibrate labels.jsonl --judge openai:gpt-5")]
 pub(crate) enum JudgeCommand {
     Calibrate(CalibrateArgs),
 }

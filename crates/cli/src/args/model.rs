@@ -8,6 +8,8 @@ use super::OutputArgs;
 
 /// Serve scripted models.
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  proctor model serve model.yaml --port 8900")]
 pub(crate) enum ModelCommand {
     Serve(ModelServeArgs),
 }

@@ -15,6 +15,11 @@ use super::{DiffArgs, LoadingArgs, MergeArgs, OutputArgs, SummaryArgs, VerifyArg
 /// that only one run has: `result list` shows the names. RUN is also a packed run (`result export`) or a
 /// result file of mcpchecker.
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  proctor result list
+  proctor result summary latest
+  proctor result view latest create-pod
+  proctor result diff main.run latest -o markdown")]
 pub(crate) enum ResultCommand {
     List(RunsArgs),
     Summary(SummaryArgs),
@@ -282,7 +287,7 @@ pub(crate) struct RegradeArgs {
 #[command(after_help = "Examples:
   proctor result export latest --pack run.tar.gz
   proctor result view run.tar.gz fix-crash-loop 4
-  tar -tzf run.tar.gz
+  proctor result export latest --pack run.tar.gz --force && tar -tzf run.tar.gz
 
 Exit codes: 0 written, 2 usage error, unreadable record, or the file exists (`--force` replaces it).")]
 pub(crate) struct ExportArgs {
@@ -312,6 +317,9 @@ pub(crate) struct ExportArgs {
   proctor result convert latest --to csv --out tables
   proctor result convert latest --to csv --table calls | head
   proctor result convert latest --to mcpchecker --out mcpchecker-my-suite-out.json
+  proctor result convert latest --to otlp --out traces.jsonl
+
+To send the trials to a collector:
   proctor result convert latest --to otlp | while read -r trial; do
     curl -sf -H 'Content-Type: application/json' -d \"$trial\" http://localhost:4318/v1/traces
   done

@@ -8,6 +8,10 @@ use super::OutputArgs;
 
 /// Show, fetch and update the git repositories that a suite takes tasks from.
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  proctor sources list eval.yaml
+  proctor sources fetch eval.yaml
+  proctor sources update eval.yaml --name shared")]
 pub(crate) enum SourcesCommand {
     /// Show the sources of suites, their pinned commits, and whether they are in the cache
     ///

@@ -41,8 +41,8 @@ impl InteractiveHost {
                 output::message(&format!("{}: {}\n", file.display(), tally(&problems)))?;
                 Ok(Exit::Usage)
             }
-            EngineError::NothingSelected(suite) => {
-                nothing_selected(&suite, format.unwrap_or(OutputFormat::Text))
+            EngineError::NothingSelected { suite, selection } => {
+                nothing_selected(&suite, &selection, format.unwrap_or(OutputFormat::Text))
             }
             EngineError::NothingToRerun(_) => {
                 let text = self.redactor.text(&error.to_string()).into_owned();

@@ -10,6 +10,8 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<Exit> {
         ShellName::Bash => "bash",
         ShellName::Zsh => "zsh",
         ShellName::Fish => "fish",
+        ShellName::PowerShell => "powershell",
+        ShellName::Elvish => "elvish",
     };
     output::result(&completion::registration(shell)?)?;
     Ok(Exit::Ok)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proctor_core::plan::Plan;
+use proctor_core::plan::{Plan, Selection};
 use proctor_core::problem::{Code, Problems};
 use proctor_core::suite::{Inputs, Suite, load};
 use proctor_run::engine::estimate::of_plan;
@@ -34,11 +34,12 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         output::message(&format!("{}: {}\n", args.file.display(), tally(&problems)))?;
         return Ok(Exit::Usage);
     };
-    let plan = Plan::new(&suite, &args.plan.options());
+    let options = args.plan.options();
+    let plan = Plan::new(&suite, &options);
     // Shipped evals and sources that are not fetched may have further cases.
     let all_known = suite.shipped.is_empty() && suite.unfetched().next().is_none();
     if plan.cases.is_empty() && all_known {
-        return nothing_selected(&suite, args.output.output);
+        return nothing_selected(&suite, &options.selection, args.output.output);
     }
     let estimate = args.cost.then(|| of_plan(&suite, &plan)).transpose()?;
     if estimate.is_some() && !all_known {
@@ -65,8 +66,13 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Prints that no case was selected, with the available names and labels.
-pub(super) fn nothing_selected(suite: &Suite, format: OutputFormat) -> anyhow::Result<Exit> {
+/// Prints that no case was selected, with the available names and labels, and what was probably meant.
+pub(super) fn nothing_selected(
+    suite: &Suite,
+    selection: &Selection,
+    format: OutputFormat,
+) -> anyhow::Result<Exit> {
+    let hints = selection.suggestions(&suite.cases);
     let names: Vec<&str> = suite.cases.iter().map(|case| case.name.as_str()).collect();
     let labels: BTreeSet<String> = suite
         .cases
@@ -78,8 +84,9 @@ pub(super) fn nothing_selected(suite: &Suite, format: OutputFormat) -> anyhow::R
         OutputFormat::Json => output::json(&json!({
             "cases": [],
             "available": {"names": names, "labels": labels},
+            "hints": hints,
         })),
-        OutputFormat::Text => output::message(&table::render_available(&names, &labels)),
+        OutputFormat::Text => output::message(&table::render_available(&names, &labels, &hints)),
     };
     match written {
         // A closed pipe does not change the exit code.

@@ -136,6 +136,20 @@ fn a_selection_of_nothing_says_what_there_was() {
     };
     assert_snapshot!(run(&["list", "eval.yaml", "-r", "nothing-like-it"]).to_string());
     assert_snapshot!(run(&["list", "eval.yaml", "-l", "suite=none", "-o", "json"]).to_string());
+    for (command, flags, meant) in [
+        ("list", ["-r", "^wirte-"], "did you mean `write-a-file`?"),
+        ("list", ["-l", "siute=full"], "did you mean `suite`?"),
+        ("check", ["-l", "suite=basc"], "did you mean `suite=basic`?"),
+        ("check", ["-r", "read-file"], "did you mean `read-a-file`?"),
+    ] {
+        let output = run(&[command, "eval.yaml", flags[0], flags[1]]);
+        assert_eq!(output.code, Some(4), "{output}");
+        assert!(output.stderr.contains(meant), "{flags:?}: {output}");
+    }
+    let both = ["-l", "suite=basic,kind=write"];
+    let output = run(&["list", "eval.yaml", both[0], both[1]]);
+    assert_eq!(output.code, Some(4), "{output}");
+    assert!(output.stderr.contains("no case matches all"), "{output}");
 }
 
 #[test]
@@ -288,6 +302,21 @@ fn wrong_usage_ends_with_2() {
         &["validate", "--source", "x", "a"],
     ] {
         assert_eq!(proctor(args).output().code, Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn mistyped_commands_and_flags_are_answered_with_the_nearest() {
+    for (words, meant) in [
+        (&["chekc", "eval.yaml"][..], "'check'"),
+        (&["result", "sumary", "latest"], "'summary'"),
+        (&["check", "eval.yaml", "--fail-fats"], "'--fail-fast'"),
+        (&["completions", "elvsh"], "'elvish'"),
+    ] {
+        let output = proctor(words).output();
+        assert_eq!(output.code, Some(2), "{output}");
+        assert!(output.stderr.contains("similar"), "{output}");
+        assert!(output.stderr.contains(meant), "{output}");
     }
 }
 

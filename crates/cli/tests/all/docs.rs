@@ -1,6 +1,7 @@
 //! The files that documents show are what they claim to be.
 
 mod examples;
+mod links;
 
 use std::fs;
 use std::path::Path;
@@ -37,6 +38,42 @@ fn the_page_on_suites_shows_what_init_writes() {
         lines += 1;
     }
     assert_eq!(lines, 5, "{output}");
+}
+
+/// The names below `Commands:` in the help of a command.
+fn subcommands(words: &[&str]) -> Vec<String> {
+    let output = proctor([words, &["--help"]].concat()).output();
+    assert_eq!(output.code, Some(0), "{output}");
+    let listed = output.stdout.split("Commands:\n").nth(1).unwrap_or("");
+    let lines = listed.lines().take_while(|line| !line.is_empty());
+    // What is indented further is the rest of a description.
+    let lines = lines.filter_map(|line| line.strip_prefix("  "));
+    let names = lines.filter_map(|line| line.split(' ').next());
+    let is_name = |name: &&str| !matches!(*name, "" | "help");
+    names.filter(is_name).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_on_commands_names_every_command() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    let page = fs::read_to_string(path).unwrap();
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with('|')).collect();
+    let mut count = 0;
+    for command in subcommands(&[]) {
+        let prefix = format!("`proctor {command} ");
+        let nested = subcommands(&[&command]);
+        for name in nested.iter().chain(nested.is_empty().then_some(&command)) {
+            let is_row = |row: &&str| {
+                let shown = row.contains(&prefix);
+                let alone = row.contains(&format!("`proctor {command}`"));
+                let mut words = row.split(|c: char| !c.is_ascii_lowercase());
+                (shown || alone) && words.any(|word| word == name)
+            };
+            assert!(rows.iter().any(is_row), "{command} {name}");
+            count += 1;
+        }
+    }
+    assert!(count > 30, "{count}");
 }
 
 /// All commands of the page run on the files of the page, and print the figures of the page.

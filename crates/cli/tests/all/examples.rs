@@ -95,3 +95,83 @@ fn every_example_validates_strictly_and_against_its_schema() {
         assert_eq!(output.code, Some(0), "{output}");
     }
 }
+
+/// Runs a suite, keeps nothing but its result, and returns it.
+fn result(eval: &str, more: &[&str], code: i32) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = folder.path().join("run").display().to_string();
+    let words = [
+        "check", eval, "-o", "json", "--keep", "none", "--record", &record,
+    ];
+    let output = proctor([&words, more].concat()).output();
+    assert_eq!(output.code, Some(code), "{output}");
+    serde_json::from_str(&output.stdout).expect("it is JSON")
+}
+
+/// The verdict and the reason of each verify step of a trial.
+fn steps(trial: &Value) -> Vec<(&str, &str)> {
+    let checks = trial["proctor"]["checks"]
+        .as_array()
+        .expect("a list")
+        .iter();
+    let steps = checks.filter(|check| check["kind"] == "step");
+    steps
+        .map(|check| {
+            let reason = check["reason"].as_str().unwrap_or_default();
+            (check["verdict"].as_str().expect("a text"), reason)
+        })
+        .collect()
+}
+
+#[test]
+fn the_quickstart_does_not_believe_an_agent_that_lies() {
+    let eval = root().join("examples/quickstart/failing.yaml");
+    let document = result(eval.to_str().unwrap(), &[], 1);
+    let mut trials = document["results"].as_array().unwrap().iter();
+    let trial = trials
+        .find(|trial| trial["taskName"] == "borrow-book")
+        .unwrap();
+    // The model says that all went well, and the words alone would convince the judge.
+    assert!(trial.to_string().contains("grace has Solaris for 14 days."));
+    assert_eq!(trial["taskPassed"], false);
+    let [(verdict, reason)] = steps(trial)[..] else {
+        panic!("{trial:#}");
+    };
+    assert_eq!(verdict, "fail");
+    assert!(reason.contains("Solaris is not lent to grace"), "{reason}");
+}
+
+#[test]
+fn the_suite_of_init_does_not_believe_an_agent_that_lies() {
+    let folder = tempfile::tempdir().unwrap();
+    let init = proctor(["init", "."]).current_dir(folder.path()).output();
+    assert_eq!(init.code, Some(0), "{init}");
+    let eval = folder.path().join("eval.yaml").display().to_string();
+    assert_eq!(result(&eval, &[], 0)["results"][0]["taskPassed"], true);
+    let liar = folder.path().join("liar.yaml");
+    let script = "kind: Script\nrules: [{reply: {text: Grace has Solaris for 14 days.}}]\n";
+    fs::write(&liar, script).unwrap();
+    let model = format!("scripted:{}", liar.display());
+    let document = result(&eval, &["--model", &model], 1);
+    let verdicts = steps(&document["results"][0]);
+    assert_eq!(verdicts[0].0, "fail", "{verdicts:?}");
+}
+
+#[test]
+fn the_comparison_names_the_cases_that_one_agent_passed() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run").display().to_string();
+    let eval = root().join("examples/compare/eval.yaml");
+    let eval = eval.to_str().unwrap();
+    let words = [
+        "check", eval, "-n", "2", "--keep", "none", "--record", &record,
+    ];
+    let output = proctor(words).output();
+    assert_eq!(output.code, Some(1), "{output}");
+    let only = "only careful passed: find-books, borrow-book\n";
+    assert!(output.stdout.contains(only), "{output}");
+    assert!(
+        output.stdout.contains("Trials    8/12 trials passed"),
+        "{output}"
+    );
+}

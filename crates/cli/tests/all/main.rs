@@ -11,3 +11,4 @@ mod hostile;
 mod judge;
 mod loading;
 mod proctor;
+mod shells;

@@ -89,11 +89,34 @@ pub(crate) fn program(proctor: &Path) -> PathBuf {
 }
 
 fn find(proctor: &Path) -> Option<PathBuf> {
+    match guard_beside(proctor) {
+        GuardProgram::SameBuild(program) => Some(program),
+        GuardProgram::OtherBuild(_) | GuardProgram::Absent(_) => None,
+    }
+}
+
+/// The small program beside a `proctor` binary, by its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuardProgram {
+    /// It is of the same sources as this process, and is used.
+    SameBuild(PathBuf),
+    OtherBuild(PathBuf),
+    Absent(PathBuf),
+}
+
+/// Looks for the small program beside the binary, wherever links to the binary are.
+pub fn guard_beside(proctor: &Path) -> GuardProgram {
     let file = format!("{PROGRAM}{EXE_SUFFIX}");
-    let program = proctor.canonicalize().ok()?.with_file_name(file);
+    let proctor = proctor.canonicalize().unwrap_or(proctor.to_owned());
+    let program = proctor.with_file_name(file);
     // It is read and not asked: a program of another origin could do anything.
-    let content = fs::read(&program).ok()?;
-    memmem::find(&content, BUILD.as_bytes()).map(|_| program)
+    match fs::read(&program) {
+        Ok(content) if memmem::find(&content, BUILD.as_bytes()).is_some() => {
+            GuardProgram::SameBuild(program)
+        }
+        Ok(_) => GuardProgram::OtherBuild(program),
+        Err(_) => GuardProgram::Absent(program),
+    }
 }
 
 #[cfg(test)]

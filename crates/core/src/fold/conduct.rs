@@ -181,13 +181,20 @@ impl ConductFold {
         has_ended: bool,
     ) -> Vec<UnansweredCall> {
         let late = std::mem::take(&mut self.late);
-        let mut found: Vec<UnansweredCall> = late
+        let mut found: Vec<(Option<usize>, UnansweredCall)> = late
             .into_iter()
             .chain(waiting)
-            .filter_map(|(conn, asked)| self.one(conn, &asked, calls, has_ended))
+            .filter_map(|(conn, asked)| {
+                let unanswered = self.one(conn, &asked, calls, has_ended)?;
+                Some((asked.call, unanswered))
+            })
             .collect();
-        found.sort_by_key(|unanswered| unanswered.seq);
+        // The calls of a batch have the same `seq`, and `waiting` has no order.
+        found.sort_by_key(|(call, unanswered)| (unanswered.seq, *call));
         found
+            .into_iter()
+            .map(|(_, unanswered)| unanswered)
+            .collect()
     }
 
     fn one(

@@ -9,6 +9,7 @@ mod work;
 
 use std::path::Path;
 
+use crate::event::{Body, Direction, Frame, WireKind};
 use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
 
 use super::*;

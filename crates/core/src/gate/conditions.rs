@@ -3,8 +3,10 @@
 //! The main function is [`conditions`]. A trial without a verdict counts as passed and as failed; only if
 //! both give the same answer, the answer is definite.
 
+use std::collections::HashSet;
+
 use super::{CaseVerdict, PassThreshold, known};
-use crate::compare::{Comparison, ComparisonAnswer, sentence, tally};
+use crate::compare::{CellPair, Comparison, ComparisonAnswer, Pairing, sentence, tally};
 use crate::event::{PassHatGate, PlannedGates, RunTally};
 use crate::hint::counted;
 use crate::pass_rule::TrialCounts;
@@ -301,6 +303,33 @@ fn no_regression(summary: &Summary, base: &RunTally) -> Condition {
             ComparisonAnswer::Inconclusive { .. } => CaseVerdict::Open,
         },
         text: sentence::answer(&comparison, &|name| format!("`{name}`")),
+    }
+}
+
+/// The cases and agents that `--no-regression` compares, if it alone replaces the default rule. The others, such as new
+/// and changed cases, must meet their pass rules.
+pub(super) fn compared(summary: &Summary, gates: &PlannedGates) -> Option<ComparedCells> {
+    let base = gates.base.as_ref()?;
+    let others = PlannedGates {
+        base: None,
+        ..gates.clone()
+    };
+    if others.replaces_default() {
+        return None;
+    }
+    let pairing = Pairing::of(base, &tally(summary, String::new()));
+    let cells = pairing.cells.into_iter().filter(CellPair::is_compared);
+    Some(ComparedCells(
+        cells.map(|cell| (cell.id, cell.agent)).collect(),
+    ))
+}
+
+/// Cases by agents that have verdicts in both runs.
+pub(super) struct ComparedCells(HashSet<(String, String)>);
+
+impl ComparedCells {
+    pub(super) fn contains(&self, (case, agent): (&str, &str)) -> bool {
+        self.0.contains(&(case.to_owned(), agent.to_owned()))
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::micros;
 use crate::event::{
-    BLANK_LINE, CheckId, ConnectionId, FindingKind, TrialEnded, TrialStarted, WireKind,
+    BLANK_LINE, CheckId, ConnectionId, FindingKind, Outcome, TrialEnded, TrialStarted, WireKind,
 };
 use crate::excerpt::excerpt;
 use crate::fold::{FoldedTrial, ModelActivity, PhaseSpan, TrialWork};
@@ -65,6 +65,18 @@ pub struct Attempt {
     /// The number of events that only a newer version knows.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_events: u64,
+}
+
+impl Attempt {
+    /// Whether its end says that it passed, and the rest of its file something else. No trial ends like that, so the
+    /// file was changed.
+    pub fn contradicts_itself(&self) -> bool {
+        self.ended.as_ref().is_some_and(|ended| {
+            let has_failed = |check: &CheckVerdict| check.verdict != Verdict::Pass;
+            let is_excused = ended.reason.is_some() || ended.blame.is_some();
+            ended.outcome == Outcome::Passed && (is_excused || self.checks.iter().any(has_failed))
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

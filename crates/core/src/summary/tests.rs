@@ -4,6 +4,8 @@ mod parts;
 
 use std::path::Path;
 
+use crate::compare::tally;
+use crate::event::PlannedGates;
 use crate::event::{
     Body, CheckEvaluated, ConnectionId, ConnectionOpened, Finding, FindingKind, ModelAsked,
     ModelReplied, Purpose, RECORD_VERSION, TrialEnded, TrialStarted,
@@ -79,6 +81,13 @@ impl Run {
         let run = RunReader::open(&self.path()).expect("a run");
         Summary::of_run(&run).expect("a summary")
     }
+
+    /// The gate that the run has if it ends now.
+    fn gate(&self) -> Gate {
+        let mut summary = self.summary();
+        summary.ended = Some(RunEnded::default());
+        Gate::of(&summary)
+    }
 }
 
 fn end(trial: TrialWriter, outcome: Outcome) {
@@ -139,7 +148,7 @@ fn the_latest_attempt_that_ended_counts() {
     let result = trial.result.as_ref().unwrap();
     assert_eq!((result.attempt, result.outcome), (2, Outcome::Passed));
     assert_eq!(result.duration, Duration::from_micros(100));
-    assert_eq!(Gate::of(&summary), Gate::Met);
+    assert_eq!(run.gate(), Gate::Met);
 }
 
 #[test]
@@ -147,7 +156,7 @@ fn a_trial_that_never_ended_has_no_verdict() {
     let run = Run::planned(&["a"], vec![case("z", 1, None), case("y", 1, None)]);
     run.ends("y", "a", 1, 1, Outcome::Passed);
     drop(run.trial("z", "a", 1, 1));
-    let gate = Gate::of(&run.summary());
+    let gate = run.gate();
     assert_eq!(gate.exit(), 3);
     assert_eq!(
         gate.reasons(),
@@ -162,7 +171,75 @@ fn pass_rules_apply_per_case() {
         run.ends("z", "a", repeat, 1, Outcome::Passed);
     }
     run.ends("z", "a", 5, 1, Outcome::Errored);
-    assert_eq!(Gate::of(&run.summary()), Gate::Met);
+    assert_eq!(run.gate(), Gate::Met);
+}
+
+#[test]
+fn a_run_without_an_end_meets_no_gate_and_can_miss_it() {
+    let run = Run::planned(&["a"], vec![case("z", 2, None)]);
+    run.ends("z", "a", 1, 1, Outcome::Passed);
+    run.ends("z", "a", 2, 1, Outcome::Passed);
+    assert_eq!(run.gate(), Gate::Met);
+    let reason = "the run is not finished: it is still running, or was killed".to_owned();
+    let open = Gate::Open {
+        reasons: vec![reason],
+    };
+    assert_eq!(Gate::of(&run.summary()), open);
+    let run = Run::planned(&["a"], vec![case("z", 1, None)]);
+    run.ends("z", "a", 1, 1, Outcome::Failed);
+    assert_eq!(Gate::of(&run.summary()).exit(), 1);
+}
+
+#[test]
+fn a_trial_whose_end_was_changed_to_passed_meets_no_gate() {
+    let run = Run::planned(&["a"], vec![case("z", 2, None)]);
+    run.ends("z", "a", 1, 1, Outcome::Passed);
+    run.ends("z", "a", 2, 1, Outcome::Failed);
+    assert_eq!(run.gate().exit(), 1);
+    let trials = run.path().join("trials");
+    for entry in std::fs::read_dir(trials).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("\"failed\"", "\"passed\"")).unwrap();
+    }
+    let reader = RunReader::open(&run.path()).unwrap();
+    let mut summary = Summary::checked(&reader).unwrap();
+    summary.ended = Some(RunEnded::default());
+    let gate = Gate::of(&summary);
+    assert_eq!(gate.exit(), 3);
+    assert_eq!(
+        gate.reasons(),
+        ["the record of the trial `z.a.2` was changed after the trial ended"]
+    );
+}
+
+#[test]
+fn cases_that_no_regression_does_not_compare_must_meet_their_pass_rules() {
+    let base = Run::planned(&["a"], vec![case("z", 8, None)]);
+    let run = Run::planned(&["a"], vec![case("z", 8, None), case("new", 1, None)]);
+    for repeat in 1..=8 {
+        base.ends("z", "a", repeat, 1, Outcome::Passed);
+        run.ends("z", "a", repeat, 1, Outcome::Passed);
+    }
+    run.ends("new", "a", 1, 1, Outcome::Failed);
+    let gates = PlannedGates {
+        base: Some(tally(&base.summary(), "base".to_owned())),
+        ..PlannedGates::default()
+    };
+    let mut summary = run.summary();
+    summary.ended = Some(RunEnded::default());
+    let missed = Gate::with(&summary, &gates);
+    assert_eq!(
+        missed.reasons(),
+        ["`new`: 0 of 1 trials passed, pass rule: every trial"]
+    );
+    assert_eq!(missed.exit(), 1);
+    // A gate on the rate covers new cases too.
+    let by_rate = PlannedGates {
+        min_pass_rate: Some(0.5),
+        ..gates
+    };
+    assert_eq!(Gate::with(&summary, &by_rate), Gate::Met);
 }
 
 /// Writes an attempt with a finding, a reply of the model and three checks, that ends as errored.

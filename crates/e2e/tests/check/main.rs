@@ -12,6 +12,7 @@ mod compat;
 mod contract;
 mod conversations;
 mod decided;
+mod doctor;
 mod drafts;
 mod drop_in;
 mod estimates;

@@ -2,7 +2,6 @@
 //! because something is missing.
 
 use std::fs;
-use std::process::{Command, Output};
 
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
@@ -10,39 +9,11 @@ use serde_json::{Value, json};
 /// The shards of most tests.
 const SHARDS: u32 = 4;
 
-fn run_with(suite: &SuiteFixture, words: &[&str], variables: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(proctor_e2e::proctor());
-    command.args(words).current_dir(suite.folder());
-    // The engine of the machine that runs the tests must not matter.
-    for name in [
-        "CI_NODE_INDEX",
-        "CI_NODE_TOTAL",
-        "CI_PIPELINE_ID",
-        "GITHUB_RUN_ID",
-    ] {
-        command.env_remove(name);
-    }
-    command.envs(variables.iter().copied()).output().unwrap()
-}
-
-#[track_caller]
-fn run(suite: &SuiteFixture, words: &[&str], exit: i32) -> (String, String) {
-    let output = run_with(suite, words, &[]);
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(
-        output.status.code(),
-        Some(exit),
-        "{words:?}: {stdout}{stderr}"
-    );
-    (stdout, stderr)
-}
-
 #[track_caller]
 fn shard(suite: &SuiteFixture, index: u32, more: &[&str], exit: i32) -> String {
     let (place, folder) = (format!("{index}/{SHARDS}"), format!("shards/{index}"));
     let words = ["check", "eval.yaml", "--shard", &place, "--record", &folder];
-    run(suite, &[&words[..], more].concat(), exit).0
+    suite.expect(&[&words[..], more].concat(), exit).0
 }
 
 #[track_caller]
@@ -77,7 +48,7 @@ fn good_suite() -> SuiteFixture {
 
 /// The result without times, folders, and what else differs between two runs of the same trials.
 fn comparable(suite: &SuiteFixture, run_name: &str) -> Value {
-    let (text, _) = run(suite, &["result", "summary", run_name, "-o", "json"], 0);
+    let (text, _) = suite.expect(&["result", "summary", run_name, "-o", "json"], 0);
     let mut value: Value = serde_json::from_str(&text).unwrap();
     strip(&mut value);
     value
@@ -113,7 +84,7 @@ fn strip(value: &mut Value) {
 fn merged_shards_are_the_run_of_one_machine() {
     let suite = suite();
     let words = ["check", "eval.yaml", "-n", "5", "--record", "single"];
-    run(&suite, &words, 1);
+    suite.expect(&words, 1);
     // A shard's exit code does not tell that a trial failed, and its report does not speak of the gate.
     for index in 1..=SHARDS {
         let report = shard(&suite, index, &["-n", "5"], 0);
@@ -124,15 +95,14 @@ fn merged_shards_are_the_run_of_one_machine() {
             "{report}"
         );
     }
-    run(&suite, &merge_words(&ALL, "merged"), 1);
+    suite.expect(&merge_words(&ALL, "merged"), 1);
     assert_eq!(comparable(&suite, "merged"), comparable(&suite, "single"));
     // An ordinary run for every command.
-    run(&suite, &["result", "verify", "merged"], 1);
-    run(&suite, &["result", "show", "merged", "--failed"], 0);
-    run(&suite, &["result", "coverage", "merged"], 0);
-    run(&suite, &["result", "diff", "single", "merged"], 0);
-    run(
-        &suite,
+    suite.expect(&["result", "verify", "merged"], 1);
+    suite.expect(&["result", "show", "merged", "--failed"], 0);
+    suite.expect(&["result", "coverage", "merged"], 0);
+    suite.expect(&["result", "diff", "single", "merged"], 0);
+    suite.expect(
         &["result", "export", "merged", "--pack", "merged.tar.gz"],
         0,
     );
@@ -149,33 +119,31 @@ fn an_empty_shard_exits_0_and_still_belongs_to_the_merge() {
     };
     assert!((1..=SHARDS).any(|index| files(index) == 0));
     assert_eq!((1..=SHARDS).map(files).sum::<usize>(), 3);
-    run(&suite, &merge_words(&ALL, "merged"), 0);
+    suite.expect(&merge_words(&ALL, "merged"), 0);
 }
 
 #[test]
 fn a_missing_shard_is_never_green() {
     let suite = good_suite();
     shards(&suite, &["-n", "4", "--min-pass-rate", "0.1"]);
-    run(&suite, &merge_words(&ALL, "merged"), 0);
+    suite.expect(&merge_words(&ALL, "merged"), 0);
     // The rate is met without the missing trials, whatever they would show.
-    let (report, notes) = run(&suite, &merge_words(&ALL[1..], "partial"), 3);
+    let (report, notes) = suite.expect(&merge_words(&ALL[1..], "partial"), 3);
     assert!(notes.contains("1 shard of 4 missing: 1"), "{notes}");
     assert!(report.contains("inconclusive"), "{report}");
     // Nor is it green later, with any gate.
-    run(&suite, &["result", "verify", "partial"], 3);
-    run(
-        &suite,
+    suite.expect(&["result", "verify", "partial"], 3);
+    suite.expect(
         &["result", "verify", "partial", "--min-pass-rate", "0.1"],
         3,
     );
     // Nor is a shard alone.
-    run(&suite, &["result", "verify", "shards/1"], 3);
-    run(
-        &suite,
+    suite.expect(&["result", "verify", "shards/1"], 3);
+    suite.expect(
         &["result", "verify", "shards/1", "--min-pass-rate", "0.01"],
         3,
     );
-    let (_, refused) = run(&suite, &["check", "--resume", "partial"], 2);
+    let (_, refused) = suite.expect(&["check", "--resume", "partial"], 2);
     assert!(
         refused.contains("a merged run can't be resumed"),
         "{refused}"
@@ -194,7 +162,7 @@ fn a_missing_trial_and_an_unfinished_shard_are_never_green() {
         .unwrap()
         .path();
     fs::remove_file(&first).unwrap();
-    let (_, notes) = run(&suite, &merge_words(&ALL, "no-trial"), 3);
+    let (_, notes) = suite.expect(&merge_words(&ALL, "no-trial"), 3);
     assert!(notes.contains("1 trial of 12 missing"), "{notes}");
     // The end of a shard is its last line.
     let file = suite.path("shards/2/run.jsonl");
@@ -202,7 +170,7 @@ fn a_missing_trial_and_an_unfinished_shard_are_never_green() {
     let (rest, last) = text.trim_end().rsplit_once('\n').unwrap();
     assert!(last.contains("runEnded"), "{last}");
     fs::write(&file, format!("{rest}\n")).unwrap();
-    let (_, notes) = run(&suite, &merge_words(&ALL[1..], "no-end"), 3);
+    let (_, notes) = suite.expect(&merge_words(&ALL[1..], "no-end"), 3);
     assert!(notes.contains("1 shard did not finish: 2"), "{notes}");
 }
 
@@ -212,9 +180,9 @@ fn shards_of_different_plans_and_runs_are_refused() {
     shards(&suite, &["--run-id", "one"]);
     let other = |words: &[&str], folder: &str| {
         let all = ["check", "eval.yaml", "--shard", "1/4", "--record", folder];
-        run(&suite, &[&all[..], words].concat(), 0);
+        suite.expect(&[&all[..], words].concat(), 0);
         let with = [folder, "shards/2", "shards/3", "shards/4"];
-        run(&suite, &merge_words(&with, "never"), 2).1
+        suite.expect(&merge_words(&with, "never"), 2).1
     };
     let refused = other(&["-n", "2", "--run-id", "one"], "more-runs");
     assert!(refused.contains("different plans"), "{refused}");
@@ -231,8 +199,8 @@ fn shards_of_different_plans_and_runs_are_refused() {
         "{refused}"
     );
     // A run without `--shard` is not a part of anything.
-    run(&suite, &["check", "eval.yaml", "--record", "whole"], 0);
-    let (_, refused) = run(&suite, &merge_words(&["whole"], "never"), 2);
+    suite.expect(&["check", "eval.yaml", "--record", "whole"], 0);
+    let (_, refused) = suite.expect(&merge_words(&["whole"], "never"), 2);
     assert!(refused.contains("is not a shard"), "{refused}");
     assert!(!suite.path("never").exists());
 }
@@ -267,16 +235,16 @@ fn a_trial_that_ran_twice_counts_once_whatever_it_came_to() {
     let changed = files.map(|file| replace(&file.unwrap().path(), "\"failed\"", "\"passed\""));
     assert!(changed.fold(false, |any, changed| any | changed));
     let folders = [&["again"], &ALL[..]].concat();
-    let (_, notes) = run(&suite, &merge_words(&folders, "merged"), 1);
+    let (_, notes) = suite.expect(&merge_words(&folders, "merged"), 1);
     let trials = fs::read_dir(copy.join("trials")).unwrap().count();
     assert!(trials > 0);
     let expected = format!("{trials} trials executed more than once, counted once");
     assert!(notes.contains(&expected), "{notes}");
-    run(&suite, &merge_words(&ALL, "once"), 1);
+    suite.expect(&merge_words(&ALL, "once"), 1);
     assert_eq!(comparable(&suite, "merged"), comparable(&suite, "once"));
     // The same folder twice is one execution.
     let folders = [&ALL[..], &[executed_twice]].concat();
-    let (_, notes) = run(&suite, &merge_words(&folders, "named-twice"), 1);
+    let (_, notes) = suite.expect(&merge_words(&folders, "named-twice"), 1);
     assert!(!notes.contains("more than once"), "{notes}");
 }
 
@@ -309,7 +277,7 @@ fn a_retried_shard_runs_only_errored_and_unfinished_trials() {
             "--record",
             "shards/1",
         ];
-        let output = run_with(&suite, &words, &[("ALLOWED", &allowed)]);
+        let output = suite.on_machine(&words, &[("ALLOWED", &allowed)]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(exit), "{text}{error}");
@@ -343,12 +311,12 @@ fn a_retried_shard_runs_only_errored_and_unfinished_trials() {
     );
     // Another plan or another shard can't take the folder.
     let words = ["check", "eval.yaml", "--record", "shards/1", "--shard"];
-    let (_, refused) = run(&suite, &[&words[..], &["1/1", "-n", "2"]].concat(), 2);
+    let (_, refused) = suite.expect(&[&words[..], &["1/1", "-n", "2"]].concat(), 2);
     assert!(
         refused.contains("holds a shard of another plan"),
         "{refused}"
     );
-    let (_, refused) = run(&suite, &[&words[..], &["2/2"]].concat(), 2);
+    let (_, refused) = suite.expect(&[&words[..], &["2/2"]].concat(), 2);
     assert!(
         refused.contains("another plan (1 and 2 shards)"),
         "{refused}"
@@ -366,11 +334,11 @@ fn the_engine_of_the_job_assigns_the_shard() {
         ),
         ("2", [("CI_NODE_INDEX", "2"), ("CI_NODE_TOTAL", "2")]),
     ] {
-        let output = run_with(&suite, &[&words[..], &[index]].concat(), &variables);
+        let output = suite.on_machine(&[&words[..], &[index]].concat(), &variables);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
     }
-    run(&suite, &merge_words(&["1", "2"], "merged"), 0);
-    let (_, refused) = run(&suite, &[&words[..], &["none"]].concat(), 2);
+    suite.expect(&merge_words(&["1", "2"], "merged"), 0);
+    let (_, refused) = suite.expect(&[&words[..], &["none"]].concat(), 2);
     assert!(refused.contains("JOB_COMPLETION_INDEX"), "{refused}");
     for flag in [
         "--stop-when-decided",
@@ -378,6 +346,6 @@ fn the_engine_of_the_job_assigns_the_shard() {
         "--rerun-errors",
         "--watch",
     ] {
-        run(&suite, &["check", "eval.yaml", "--shard", "1/2", flag], 2);
+        suite.expect(&["check", "eval.yaml", "--shard", "1/2", flag], 2);
     }
 }

@@ -3,33 +3,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output};
 
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
-
-fn run_with(suite: &SuiteFixture, words: &[&str], variables: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(proctor_e2e::proctor());
-    command.args(words).current_dir(suite.folder());
-    for name in ["PROCTOR_RUN_ID", "CI_PIPELINE_ID", "GITHUB_RUN_ID"] {
-        command.env_remove(name);
-    }
-    command.env("XDG_CACHE_HOME", suite.path("cache"));
-    command.envs(variables.iter().copied()).output().unwrap()
-}
-
-#[track_caller]
-fn run(suite: &SuiteFixture, words: &[&str], exit: i32) -> (String, String) {
-    let output = run_with(suite, words, &[]);
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(
-        output.status.code(),
-        Some(exit),
-        "{words:?}: {stdout}{stderr}"
-    );
-    (stdout, stderr)
-}
 
 /// The URL of a store in the folder of the suite.
 fn url(suite: &SuiteFixture, path: &str) -> String {
@@ -56,7 +32,7 @@ fn shard(suite: &SuiteFixture, place: &str, record: &str, exit: i32) -> (String,
         "--record",
         record,
     ];
-    run(suite, &words, exit)
+    suite.expect(&words, exit)
 }
 
 fn names(folder: PathBuf) -> Vec<String> {
@@ -74,11 +50,7 @@ fn a_run_in_a_store_is_merged_and_read_like_a_folder() {
         shard(&suite, &format!("{index}/2"), &format!("local/{index}"), 0);
     }
     let run_url = url(&suite, "store/r1");
-    let (_, notes) = run(
-        &suite,
-        &["result", "merge", &run_url, "--into", "merged"],
-        1,
-    );
+    let (_, notes) = suite.expect(&["result", "merge", &run_url, "--into", "merged"], 1);
     assert!(notes.contains("merged 6 trials of 2 shards"), "{notes}");
     let folders = [
         "result",
@@ -88,24 +60,20 @@ fn a_run_in_a_store_is_merged_and_read_like_a_folder() {
         "--into",
         "of-folders",
     ];
-    run(&suite, &folders, 1);
+    suite.expect(&folders, 1);
     assert_eq!(
         names(suite.path("merged/trials")),
         names(suite.path("of-folders/trials"))
     );
-    run(&suite, &["result", "verify", &run_url], 1);
-    run(&suite, &["result", "show", &run_url], 0);
-    run(&suite, &["result", "summary", &run_url], 0);
-    run(&suite, &["result", "coverage", &run_url], 0);
+    suite.expect(&["result", "verify", &run_url], 1);
+    suite.expect(&["result", "show", &run_url], 0);
+    suite.expect(&["result", "summary", &run_url], 0);
+    suite.expect(&["result", "coverage", &run_url], 0);
     // The message says what is missing. The case that fails is decided without it.
     fs::remove_dir_all(suite.path("store/r1/shards/2")).unwrap();
-    let (_, notes) = run(
-        &suite,
-        &["result", "merge", &run_url, "--into", "partial"],
-        1,
-    );
+    let (_, notes) = suite.expect(&["result", "merge", &run_url, "--into", "partial"], 1);
     assert!(notes.contains("1 shard of 2 missing: 2"), "{notes}");
-    let (_, refused) = run(&suite, &["result", "merge", &url(&suite, "store/r2")], 2);
+    let (_, refused) = suite.expect(&["result", "merge", &url(&suite, "store/r2")], 2);
     assert!(refused.contains("has no shards"), "{refused}");
 }
 
@@ -200,19 +168,11 @@ fn what_could_not_be_uploaded_is_uploaded_by_the_next_try() {
         names(suite.path("local/trials"))
     );
     let run_url = url(&suite, "store/r1");
-    run(
-        &suite,
-        &["result", "merge", &run_url, "--into", "merged"],
-        1,
-    );
+    suite.expect(&["result", "merge", &run_url, "--into", "merged"], 1);
     // A blob that is not what its name says is noticed.
     let name = "0".repeat(64);
     suite.write(&format!("store/r1/blobs/{name}"), "other content");
-    let (_, refused) = run(
-        &suite,
-        &["result", "merge", &run_url, "--into", "damaged"],
-        2,
-    );
+    let (_, refused) = suite.expect(&["result", "merge", &run_url, "--into", "damaged"], 2);
     assert!(
         refused.contains("its content does not match its name"),
         "{refused}"
@@ -224,7 +184,7 @@ fn stores_are_refused_before_the_first_trial() {
     let suite = SuiteFixture::good_and_bad();
     let check = |words: &[&str]| {
         let all = ["check", "eval.yaml", "--shard", "1/2", "--record", "never"];
-        let refused = run(&suite, &[&all[..], words].concat(), 2).1;
+        let refused = suite.expect(&[&all[..], words].concat(), 2).1;
         assert!(!suite.path("never").exists());
         refused
     };
@@ -279,7 +239,7 @@ fn the_credentials_of_a_store_are_not_recorded() {
         ("AWS_SECRET_ACCESS_KEY", secret),
         ("AZURE_STORAGE_ACCOUNT_KEY", secret),
     ];
-    let output = run_with(&suite, &words, &variables);
+    let output = suite.on_machine(&words, &variables);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     for folder in ["local", "store"] {
         for entry in files(&suite.path(folder)) {

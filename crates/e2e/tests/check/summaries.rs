@@ -170,12 +170,14 @@ fn a_filter_without_a_match_is_an_error() {
         assert!(stderr(&output).contains(hint), "{}", stderr(&output));
     };
     refused(&["--case", "godo"], "cases: `");
+    refused(&["--case", "godo"], "did you mean `good`?");
     refused(
         &["--case", "^good$", "--failed"],
         "`--failed` selects trials",
     );
     refused(&["--agent", "llm-agnt"], "did you mean `llm-agent");
     refused(&["--label", "area=x"], "labels: none");
+    refused(&["--label", "area=x"], "no case has the label `area`");
     let output = proctor(&suite, &["result", "show", "run", "--label", "area"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }

@@ -119,9 +119,14 @@ impl Ground {
     fn check(&self, suite: &Path, config: &Path, agent: &str, verdicts: &mut Verdicts) {
         let script = |name: &str| format!("scripted:{}", self.folder.path().join(name).display());
         let shown = suite.display().to_string();
-        let judge = match suite.parent().unwrap().join("judge.yaml") {
-            own if shown.contains("quickstart") => format!("scripted:{}", own.display()),
-            _ => script("judge.yaml"),
+        let judge = if ["quickstart", "compare"]
+            .iter()
+            .any(|name| shown.contains(name))
+        {
+            let own = examples().join("quickstart/judge.yaml");
+            format!("scripted:{}", own.display())
+        } else {
+            script("judge.yaml")
         };
         // There is one cluster.
         let jobs = if shown.contains("kubernetes") {
@@ -226,7 +231,14 @@ fn yaml_files(folder: &Path) -> Vec<PathBuf> {
 /// Every suite of the examples and of the broken files; tasks that stand alone get one.
 fn suites(ground: &Ground) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for folder in ["kubernetes", "matchers", "quickstart", "real-servers"] {
+    let folders = [
+        "compare",
+        "kubernetes",
+        "matchers",
+        "quickstart",
+        "real-servers",
+    ];
+    for folder in folders {
         found.extend(yaml_files(&examples().join(folder)));
     }
     found.extend(yaml_files(&broken()));

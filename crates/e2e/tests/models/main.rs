@@ -8,6 +8,7 @@
 
 mod faults;
 mod opened;
+mod pace;
 mod quirks;
 mod recorded;
 mod replies;

@@ -88,18 +88,23 @@ fn trial(
             count: 1,
         }),
     )?;
+    let is_passed = outcome == Outcome::Passed;
+    let verdict = if is_passed {
+        Verdict::Pass
+    } else {
+        Verdict::fail(text(9))
+    };
     trial.append(
         1_100_000,
         EventKind::Graded(CheckEvaluated {
             check: text(7),
             id: None,
             details: vec![text(8)],
-            verdict: Verdict::fail(text(9)),
+            verdict,
             evidence: Vec::new(),
             notes: vec![text(10)],
         }),
     )?;
-    let is_passed = outcome == Outcome::Passed;
     let end = TrialEnded {
         outcome,
         reason: (!is_passed).then(|| text(REASON)),

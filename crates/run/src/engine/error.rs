@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use proctor_core::plan::Selection;
 use proctor_core::problem::Problems;
 use proctor_core::record::RecordError;
 use proctor_core::suite::Suite;
@@ -31,8 +32,11 @@ pub enum EngineError {
     /// An agent or a model is unusable.
     #[error(transparent)]
     Missing(Box<dyn Error + Send + Sync>),
-    #[error("no case of `{}` is selected", .0.name)]
-    NothingSelected(Box<Suite>),
+    #[error("no case of `{}` is selected", .suite.name)]
+    NothingSelected {
+        suite: Box<Suite>,
+        selection: Box<Selection>,
+    },
     /// No case of the latest run has to run again, or there is no such run.
     #[error("nothing to rerun: {0}")]
     NothingToRerun(String),

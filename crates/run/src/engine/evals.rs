@@ -13,7 +13,7 @@ use mcp_evals::{Level, ListedEval, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::event::{Actor, PlannedGates, PlannedOptions, RunKind, RunPlanned};
 use proctor_core::event::{NotRunOutcome, SkippedEval};
-use proctor_core::hint::listed;
+use proctor_core::hint::{listed, nearest_hint};
 use proctor_core::plan::PlanOptions;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
@@ -330,14 +330,16 @@ pub fn turns(eval: &mcp_evals::Eval, most: Option<u32>) -> u32 {
 
 /// Reports ids that no server has, so that a typo does not silently skip an eval.
 fn refuse_unknown_ids(offers: &[ServerOffer], choice: &EvalSelection) -> Result<(), EngineError> {
-    let known = |id: &String| {
-        let mut all = offers.iter().flat_map(|offer| &offer.evals);
-        all.any(|item| item.id() == Some(id))
-    };
-    match choice.ids.iter().find(|id| !known(id)) {
-        Some(id) => Err(EngineError::usage(format!(
-            "no server ships an eval `{id}`"
-        ))),
+    let all = offers.iter().flat_map(|offer| &offer.evals);
+    let known: Vec<&str> = all.filter_map(ListedEval::id).collect();
+    let unknown = |id: &&String| !known.contains(&id.as_str());
+    match choice.ids.iter().find(unknown) {
+        Some(id) => {
+            let hint = nearest_hint(id, known.iter().copied());
+            let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
+            let message = format!("no server ships an eval `{id}`{hint}");
+            Err(EngineError::usage(message))
+        }
         None => Ok(()),
     }
 }

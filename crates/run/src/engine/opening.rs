@@ -11,7 +11,7 @@ use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::step::Action;
-use proctor_core::suite::{Agent, Environment, JudgeConfig, JudgeModel, Limits, Suite};
+use proctor_core::suite::{Agent, Case, Environment, JudgeConfig, JudgeModel, Limits, Suite};
 use proctor_models::{Budget, Meter, Model, Settings};
 use proctor_wire::client::Timeouts;
 
@@ -201,15 +201,7 @@ fn open_judges(
     trials: &[TrialSpec],
     asked: &PlannedOptions,
 ) -> Result<Vec<Arc<Model>>, EngineError> {
-    let is_judged = |spec: &TrialSpec| {
-        let case = &suite.cases[spec.case];
-        let mut verify = case.verify.iter();
-        verify.any(|step| matches!(step.action, Action::Judge(_)))
-            || case
-                .shipped
-                .as_ref()
-                .is_some_and(|shipped| shipped.needs_judge())
-    };
+    let is_judged = |spec: &TrialSpec| needs_judge(&suite.cases[spec.case]);
     let Some(judge) = suite
         .judge
         .as_ref()
@@ -221,6 +213,14 @@ fn open_judges(
         return Ok(vec![Arc::new(Model::Recorded(judge_name(judge)))]);
     }
     Ok(vec![open_judge(engine, judge, asked)?])
+}
+
+/// Whether a judge decides about a case.
+pub(super) fn needs_judge(case: &Case) -> bool {
+    let mut verify = case.verify.iter();
+    let shipped = case.shipped.as_ref();
+    verify.any(|step| matches!(step.action, Action::Judge(_)))
+        || shipped.is_some_and(|shipped| shipped.needs_judge())
 }
 
 /// Opens the model that judges, or the program.

@@ -1,6 +1,9 @@
 //! Prepares a run before anything starts: the suite, its plan, its models, and a report of what is
 //! missing.
 
+mod requested;
+mod unsupported;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,14 +12,14 @@ use proctor_core::estimate::Estimate;
 use proctor_core::event::{PlannedOptions, PlannedWarning, RunPlanned};
 use proctor_core::problem::{Code, Problems};
 use proctor_core::provider::Provider;
-use proctor_core::suite::agent::{AgentKind, ModelRef};
+use proctor_core::suite::agent::ModelRef;
 use proctor_core::suite::protocol::{ProtocolPin, UnknownProtocol};
-use proctor_core::suite::server::Transport;
 use proctor_core::suite::{
-    Agent, Case, Inputs, Isolation, JudgeConfig, JudgeModel, Server, Suite, load, load_agent,
-    load_script,
+    Agent, Inputs, JudgeConfig, JudgeModel, Suite, load, load_agent, load_script,
 };
 
+use self::requested::{options_to_resume, requested_options};
+use self::unsupported::{refuse_external_agents, refuse_unsupported_features};
 use super::error::EngineError;
 use super::folder::plan_of;
 use super::host::{Host, HostNotice};
@@ -197,7 +200,12 @@ pub(super) async fn plan_loaded(
         let as_often_as = replayed.as_ref().filter(|_| wanted.runs.is_none());
         match plan(engine, &suite, &wanted, named, &asked, as_often_as, workers)? {
             Some(plan) => plan,
-            None => return Err(EngineError::NothingSelected(Box::new(suite))),
+            None => {
+                return Err(EngineError::NothingSelected {
+                    suite: Box::new(suite),
+                    selection: Box::new(wanted.selection),
+                });
+            }
         }
     };
     gates::refuse_impossible(&planned)?;
@@ -219,92 +227,6 @@ pub(super) async fn plan_loaded(
         options: run,
         resumed,
         estimate: None,
-    })
-}
-
-/// The requested agents and judge. A replay uses those of the recorded run by default.
-fn requested_options(
-    options: &CheckOptions,
-    replayed: Option<&PlannedOptions>,
-) -> Result<PlannedOptions, EngineError> {
-    let mut asked = PlannedOptions {
-        agents: options.agents.clone(),
-        model_tap: options.model_tap,
-        model: options.model.clone(),
-        judge: options.judge.clone(),
-        strict: options.run.strict,
-        pass_env: options.pass_env.clone(),
-        replay: None,
-        replay_strict: false,
-        gates: None,
-        known_failures: Vec::new(),
-        stop_when_decided: options.run.stop_when_decided,
-        protocol: options.protocol.map(|pin| pin.to_string()),
-        profile: options.run.profile.clone().map(Box::new),
-        shard: options
-            .run
-            .shard
-            .as_ref()
-            .map(sharding::planned)
-            .map(Box::new),
-    };
-    let (RunSource::Replay { folder, strict, .. }, Some(then)) = (&options.source, replayed) else {
-        return Ok(asked);
-    };
-    asked.replay_strict = *strict;
-    if asked.agents.is_empty() && asked.model.is_none() {
-        asked.agents.clone_from(&then.agents);
-        asked.model.clone_from(&then.model);
-    }
-    asked.judge = asked.judge.or_else(|| then.judge.clone());
-    asked.protocol = asked.protocol.or_else(|| then.protocol.clone());
-    asked.model_tap |= then.model_tap;
-    asked.pass_env.extend(then.pass_env.iter().cloned());
-    let folder = std::path::absolute(folder)
-        .map_err(|error| EngineError::unusable("can't determine the path of the run", error))?;
-    asked.replay = Some(folder.display().to_string());
-    Ok(asked)
-}
-
-/// The options of a resumed run: the new ones, else those of its start.
-fn options_to_resume(
-    options: &CheckOptions,
-    earlier: &PlannedOptions,
-) -> Result<PlannedOptions, EngineError> {
-    if options.plan.is_some() {
-        return Err(EngineError::usage(
-            "a resumed run keeps its plan; `-n`, `--run` and limits can't be changed",
-        ));
-    }
-    sharding::refuse_resume(earlier)?;
-    if !options.run.gates.is_empty() {
-        return Err(EngineError::usage(
-            "a resumed run keeps its gates; check others with `proctor result verify`",
-        ));
-    }
-    let mut pass_env = earlier.pass_env.clone();
-    pass_env.extend(options.pass_env.iter().cloned());
-    Ok(PlannedOptions {
-        replay: earlier.replay.clone(),
-        replay_strict: earlier.replay_strict,
-        agents: match &options.agents[..] {
-            [] => earlier.agents.clone(),
-            given => given.to_vec(),
-        },
-        model_tap: options.model_tap || earlier.model_tap,
-        model: options.model.clone().or_else(|| earlier.model.clone()),
-        judge: options.judge.clone().or_else(|| earlier.judge.clone()),
-        strict: options.run.strict || earlier.strict,
-        pass_env,
-        gates: earlier.gates.clone(),
-        known_failures: earlier.known_failures.clone(),
-        stop_when_decided: earlier.stop_when_decided,
-        protocol: match options.protocol {
-            Some(pin) => Some(pin.to_string()),
-            None => earlier.protocol.clone(),
-        },
-        profile: earlier.profile.clone(),
-        shard: earlier.shard.clone(),
     })
 }
 
@@ -434,70 +356,4 @@ pub(super) fn stand_in(
         });
     }
     Ok(())
-}
-
-/// Refuses features that this version does not support, before anything starts.
-fn refuse_unsupported_features(suite: &Suite) -> Result<(), EngineError> {
-    sources::refuse_absent(suite)?;
-    let shares = suite.isolation == Isolation::Run;
-    let on_stdio = |server: &Server| matches!(server.transport, Transport::Stdio { .. });
-    if let (true, Some(agent), Some(server)) = (
-        shares,
-        suite.agents.iter().find(|agent| is_external(agent)),
-        suite.servers.iter().find(|server| on_stdio(server)),
-    ) {
-        return Err(EngineError::usage(format!(
-            "`isolation: run` is not supported for the external agent `{}`: it starts the server \
-             `{}` itself",
-            agent.name, server.name
-        )));
-    }
-    Ok(())
-}
-
-/// Refuses external agents for shipped evals, which need a model unless they only call a tool.
-fn refuse_external_agents(suite: &Suite) -> Result<(), EngineError> {
-    let is_for_model = |case: &&Case| {
-        let shipped = case.shipped.as_ref();
-        shipped.is_some_and(|shipped| shipped.eval.input.kind() != "execution")
-    };
-    let program = suite.agents.iter().find(|agent| is_external(agent));
-    let conversing = suite.cases.iter().find(|case| !case.turns.is_empty());
-    if let (Some(agent), Some(case)) = (program, conversing) {
-        return Err(EngineError::usage(format!(
-            "the external agent `{}` can't do `{}`, which has `turns`: only `builtin.llm-agent` \
-             takes more than one message of the user",
-            agent.name, case.name
-        )));
-    }
-    let replying = suite.cases.iter().find(|case| !case.replies.is_empty());
-    if let (Some(agent), Some(case)) = (program, replying) {
-        return Err(EngineError::usage(format!(
-            "`replies` of `{}` have no effect on the external agent `{}`: it answers the requests \
-             of servers itself",
-            case.name, agent.name
-        )));
-    }
-    let is_conversation = |case: &&Case| {
-        let selection = case.selection.as_ref();
-        selection.is_some_and(|selection| selection.messages.len() > 1)
-    };
-    if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_conversation)) {
-        return Err(EngineError::usage(format!(
-            "the external agent `{}` can't continue the conversation of `{}`: it takes one prompt",
-            agent.name, case.name
-        )));
-    }
-    if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_for_model)) {
-        return Err(EngineError::usage(format!(
-            "the external agent `{}` can't run the shipped eval `{}`: set a model with `--model \
-             MODEL`",
-            agent.name, case.name
-        )));
-    }
-    Ok(())
-}
-
-fn is_external(agent: &Agent) -> bool {
-    agent.model_in_loop().is_none() && agent.kind != AgentKind::Nobody
 }

@@ -79,7 +79,7 @@ pub(super) async fn prepare(
         match plan_loaded(engine, &options, suite, host).await {
             Ok(prepared) => ready.push(prepared),
             // A selection is about all suites, but a suite without any case is a mistake in the suite.
-            Err(error @ (EngineError::NothingSelected(_) | EngineError::NothingToRerun(_)))
+            Err(error @ (EngineError::NothingSelected { .. } | EngineError::NothingToRerun(_)))
                 if is_selective(&options) =>
             {
                 skipped.push(SkippedSuite {

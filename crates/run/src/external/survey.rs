@@ -71,6 +71,18 @@ impl Survey {
         self.problem.is_none() && self.broken.is_none()
     }
 
+    /// What makes it usable: the command that installs its program, and variables to set.
+    pub fn remedies(&self) -> Vec<String> {
+        let program = self.program.as_ref();
+        let is_lacking = |program: &&Program| program.path.is_none() || self.broken.is_some();
+        let install = program.filter(is_lacking).and_then(|it| it.install);
+        let mut remedies: Vec<String> = install.map(str::to_owned).into_iter().collect();
+        if let AgentKey::Wanted(variables) = &self.key {
+            remedies.push(format!("set {}", variables.join(" or ")));
+        }
+        remedies
+    }
+
     /// Whether it is usable with a scripted model.
     pub fn runs_scripts(&self) -> bool {
         let is_there = |program: &Program| program.path.is_some();

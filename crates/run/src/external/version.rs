@@ -97,6 +97,21 @@ impl ExternalAgent {
     }
 }
 
+/// The version that a program prints with `--version`, or why it is broken.
+pub(crate) async fn program_version(
+    program: &str,
+    env: &Environment,
+    folder: &Path,
+    guard: &Path,
+) -> Result<String, String> {
+    let question = VersionCommand {
+        program: program.to_owned(),
+        args: vec!["--version".to_owned()],
+        is_free: false,
+    };
+    ask(question, env, folder, guard, TIMEOUT).await
+}
+
 /// A command that prints a version.
 struct VersionCommand {
     program: String,

@@ -143,8 +143,12 @@ fn checks(case: &Case) -> String {
     }
 }
 
-/// The error message, with the available names and labels.
-pub(super) fn render_available(names: &[&str], labels: &BTreeSet<String>) -> String {
+/// The error message, with the available names and labels, and hints.
+pub(super) fn render_available(
+    names: &[&str],
+    labels: &BTreeSet<String>,
+    hints: &[String],
+) -> String {
     let mut out = "error: no cases selected\n".to_owned();
     let mut list = |title: &str, words: Vec<&str>| {
         if words.is_empty() {
@@ -162,5 +166,8 @@ pub(super) fn render_available(names: &[&str], labels: &BTreeSet<String>) -> Str
         "available labels",
         labels.iter().map(String::as_str).collect(),
     );
+    for hint in hints {
+        let _ = writeln!(out, "hint: {}", printable(hint));
+    }
     out
 }

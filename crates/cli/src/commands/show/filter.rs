@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proctor_core::hint::{listed, nearest_hint};
 use proctor_core::pattern::Pattern;
-use proctor_core::plan::LabelSelector;
+use proctor_core::plan::{LabelSelector, similar};
 use proctor_core::printable::printable;
 use proctor_core::record::RunReader;
 use proctor_core::summary::{Summary, TrialFilter};
@@ -109,12 +109,19 @@ impl Filter {
         if self.trials.failed {
             text.push_str("\nhint: `--failed` selects trials that failed, timed out or errored");
         }
-        if self.trials.case.is_some() {
+        if let Some(pattern) = &self.trials.case {
             let names = summary.cases.iter().map(|case| case.case.name.as_str());
             let names: Vec<&str> = names.collect();
+            if let Some(hint) = similar(pattern, names.iter().copied()) {
+                text.push_str(&format!("\nhint: {}", printable(&hint)));
+            }
             text.push_str(&format!("\nhint: cases: {}", some(&names)));
         }
-        if self.trials.labels.is_some() {
+        if let Some(selector) = &self.trials.labels {
+            let known = summary.cases.iter().map(|case| &case.case.labels);
+            for hint in selector.suggestions(known) {
+                text.push_str(&format!("\nhint: {}", printable(&hint)));
+            }
             let labels = summary.cases.iter().flat_map(|case| &case.case.labels);
             let labels: BTreeSet<String> = labels.map(|(k, v)| format!("{k}={v}")).collect();
             let labels: Vec<&str> = labels.iter().map(String::as_str).collect();

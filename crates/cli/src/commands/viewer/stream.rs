@@ -15,13 +15,14 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// Sends what changed after a revision, then every further change, until the client leaves.
 pub(super) async fn follow(run: Arc<LiveRun>, mut revision: u64, sender: ChunkSender) {
     let mut error: Option<String> = None;
-    let mut sent = Instant::now();
+    // Firefox takes a response only with its first byte, so one is sent at once.
+    let mut sent: Option<Instant> = None;
     loop {
         let known = run.followed().await;
         let line = line(&known, &mut revision, &mut error);
         let line = match line {
             Some(line) => Some(line),
-            None if sent.elapsed() > SILENCE => Some(Vec::new()),
+            None if sent.is_none_or(|at| at.elapsed() > SILENCE) => Some(Vec::new()),
             None => None,
         };
         if let Some(mut line) = line {
@@ -29,7 +30,7 @@ pub(super) async fn follow(run: Arc<LiveRun>, mut revision: u64, sender: ChunkSe
             if !sender.send(line).await {
                 return;
             }
-            sent = Instant::now();
+            sent = Some(Instant::now());
         }
         // A large run is compared with its trials after its first page is there.
         if let Ok(snapshot) = known

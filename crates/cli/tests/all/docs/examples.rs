@@ -2,7 +2,8 @@
 //!
 //! A file is complete if it has a `kind`, `mcpServers` or `profiles`; it starts with `# NAME`, or has the comment
 //! `<!-- file: NAME -->` before it. A block of shell commands is run, unless the comment `<!-- not run: REASON -->` is
-//! before it.
+//! before it. It must succeed, or end with N if the comment has `exit: N`. It runs beside the suite of `init`; with
+//! `with files` in the comment, the files of its document are there too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,18 @@ impl Example {
         }
     }
 
+    fn has_comment(&self, start: &str) -> bool {
+        let comment = self.comment.as_deref();
+        comment.is_some_and(|comment| comment.starts_with(start))
+    }
+
+    /// The exit code that the commands must end with.
+    fn exit_code(&self) -> i32 {
+        let comment = self.comment.as_deref().unwrap_or_default();
+        let code = comment.split("exit: ").nth(1);
+        code.map_or(0, |code| code.parse().expect("an exit code"))
+    }
+
     /// The name of the file that it shows.
     fn name(&self) -> Option<&str> {
         let comment = self
@@ -54,7 +67,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// The documents, with their examples.
+/// The documents and the README, with their examples.
 fn documents() -> Vec<(String, Vec<Example>)> {
     let mut documents = Vec::new();
     for entry in fs::read_dir(docs()).expect("it is there") {
@@ -70,14 +83,20 @@ fn documents() -> Vec<(String, Vec<Example>)> {
             documents.push((name, examples));
         }
     }
+    let readme = fs::read_to_string(docs().join("../README.md")).expect("it is there");
+    let readme = examples("../README.md", &readme).into_iter();
+    // CI runs the commands that have its mark.
+    let readme = readme.filter(|example| !example.has_comment("ci: "));
+    documents.push(("README.md".to_owned(), readme.collect()));
     assert!(documents.len() > 10, "{}", documents.len());
     documents
 }
 
-/// The documents without the page on CI, which has a test of its own: its commands write some of its files.
+/// The documents without the pages on CI and the tutorial, which have tests of their own: their commands depend on each
+/// other.
 fn pages() -> impl Iterator<Item = (String, Vec<Example>)> {
     let all = documents().into_iter();
-    all.filter(|(name, _)| name != "ci.md")
+    all.filter(|(name, _)| name != "ci.md" && name != "tutorial.md")
 }
 
 /// Writes the files of a document into a folder.
@@ -174,6 +193,11 @@ fn stage() -> tempfile::TempDir {
 
 /// Runs commands as a shell does, and checks that each succeeds.
 fn run(folder: &Path, text: &str, place: &str) {
+    run_to(0, folder, text, place);
+}
+
+/// Runs commands as a shell does, and checks that the first one that fails, or the last one, ends with this code.
+fn run_to(code: i32, folder: &Path, text: &str, place: &str) {
     let path = std::env::var("PATH").expect("it is there");
     let path = format!("{}:{path}", folder.join("bin").display());
     let ran = Command::new("sh")
@@ -185,8 +209,9 @@ fn run(folder: &Path, text: &str, place: &str) {
         .expect("a shell runs");
     let said = String::from_utf8_lossy(&ran.stderr);
     let told = String::from_utf8_lossy(&ran.stdout);
-    assert!(
-        ran.status.success(),
+    assert_eq!(
+        ran.status.code(),
+        Some(code),
         "{place}: {}\n{text}\n{told}\n{said}",
         ran.status
     );
@@ -195,7 +220,7 @@ fn run(folder: &Path, text: &str, place: &str) {
 #[test]
 fn every_shell_command_of_the_documents_runs() {
     let mut count = 0;
-    for (_, examples) in pages() {
+    for (document, examples) in pages() {
         let shell = examples.iter().filter(|example| example.language == "sh");
         for example in shell {
             let comment = example.comment.as_deref().unwrap_or_default();
@@ -211,7 +236,11 @@ fn every_shell_command_of_the_documents_runs() {
             if example.text.contains("--lock") {
                 fs::remove_file(folder.path().join("surface.lock.json")).unwrap();
             }
-            run(folder.path(), &example.text, &example.place);
+            if example.has_comment("with files") {
+                write(&document, folder.path());
+            }
+            let code = example.exit_code();
+            run_to(code, folder.path(), &example.text, &example.place);
             count += 1;
         }
     }

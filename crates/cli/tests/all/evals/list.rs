@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::PROCTOR;
-use super::canned::{CannedServer, execution};
+use super::canned::{CannedServer, execution, reader};
 use crate::proctor::{proctor, write_files};
 
 #[test]
@@ -195,4 +195,15 @@ fn several_servers_of_a_config_are_listed_and_one_that_is_gone_hides_no_other() 
     );
     let output = proctor(["evals", "list"]).output();
     assert_eq!(output.code, Some(2), "{output}");
+}
+
+#[test]
+fn an_id_that_no_server_ships_is_answered_with_the_nearest() {
+    let tools = json!([reader("look")]);
+    let canned = CannedServer::shipping(&tools, &json!([execution("look-around", "look")]));
+    let output = canned.run(&["evals", "run", "--yes", "--id", "look-aruond"]);
+    assert_eq!(output.code, Some(2), "{output}");
+    let meant = "no server ships an eval `look-aruond`; did you mean `look-around`?";
+    assert!(output.stderr.contains(meant), "{output}");
+    assert!(canned.asked("tools/call").is_empty());
 }

@@ -282,3 +282,19 @@ fn errors_of_the_client_are_not_violations_of_the_server() {
     assert_eq!(kinds(&folded), [FindingKind::ClientMessage; 2]);
     assert_eq!(folded.breaches, []);
 }
+
+#[test]
+fn the_unanswered_calls_of_a_batch_are_in_its_order() {
+    let names: Vec<String> = (0..20).map(|number| format!("tool-{number}")).collect();
+    let numbered = names.iter().zip(1..);
+    let batch: Vec<String> = numbered
+        .map(|(name, id)| call(&id.to_string(), name))
+        .collect();
+    let folded = Trial::stdio()
+        .sends(&format!("[{}]", batch.join(",")))
+        .closed(1, None)
+        .folded();
+    let unanswered = &folded.conduct.unanswered;
+    let targets: Vec<&str> = unanswered.iter().map(|call| call.target.as_str()).collect();
+    assert_eq!(targets, names);
+}

@@ -32,7 +32,7 @@ fn run(words: &[&str]) -> String {
 #[test]
 fn the_quickstart_keeps_its_verdicts() {
     let folder = tempfile::tempdir().unwrap();
-    for (suite, trials) in [("eval", 3), ("failing", 2)] {
+    for (suite, trials) in [("eval", 3), ("failing", 3)] {
         let eval = examples().join(format!("quickstart/{suite}.yaml"));
         let record = folder.path().join(suite);
         run(&[
@@ -41,6 +41,8 @@ fn the_quickstart_keeps_its_verdicts() {
             "-q",
             "-n",
             "2",
+            "--keep",
+            "none",
             "--record",
             record.to_str().unwrap(),
         ]);
