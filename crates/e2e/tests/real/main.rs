@@ -21,4 +21,5 @@ mod selection;
 mod servers;
 mod stops;
 mod suite;
+mod tutorial;
 mod wire;
