@@ -7,6 +7,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
@@ -21,8 +22,16 @@ use serde_json::json;
 /// How many tasks a suite has. More trials are more runs of each, so that the suite stays the same.
 const TASKS: usize = 100;
 
-/// How often everything is run, in turns. The best counts: what else the machine does only adds.
+/// How often everything is run, in turns; `PROCTOR_BENCH_ROUNDS` says otherwise. The best counts: what else the machine
+/// does only adds.
 const ROUNDS: usize = 3;
+
+/// How many script steps each trial of the suite with steps has, and the script.
+const STEPS: usize = 3;
+const SCRIPT: &str = "#!/bin/sh\nexit 0\n";
+
+/// How many trials show the cost of a step, and how many starts that of `--version`.
+const FEW: usize = 300;
 
 /// How many trials Proctor runs at once.
 const JOBS: [&str; 2] = ["1", "2"];
@@ -62,7 +71,12 @@ fn main() {
             check([eval, record, jobs], number(trials)).print();
         }
         ["peer", program, suite, trials] => peer(program, suite, number(trials)).print(),
-        _ => compare(),
+        ["scripts", script, runs] => scripts(script, number(runs)).print(),
+        ["version", runs] => version(number(runs)).print(),
+        _ => {
+            compare();
+            steps();
+        }
     }
 }
 
@@ -152,22 +166,22 @@ fn compare() {
         let sizes = [most / 100, most / 10, most];
         for trials in sizes.into_iter().filter(|trials| *trials >= TASKS) {
             let trials = trials.to_string();
-            let mut rounds = [const { Vec::new() }; 4];
+            let mut taken = [const { Vec::new() }; 4];
             let path = |name: &str| records.path().join(name).display().to_string();
-            for round in 0..ROUNDS {
+            for round in 0..rounds() {
                 let folder = path(&format!("{servers}-bare-{trials}-{round}"));
-                rounds[0].push(Figures::of(&["bare", servers, &folder, &trials]));
-                for (jobs, figures) in JOBS.iter().zip(&mut rounds[1..]) {
+                taken[0].push(Figures::of(&["bare", servers, &folder, &trials]));
+                for (jobs, figures) in JOBS.iter().zip(&mut taken[1..]) {
                     let record = path(&format!("{servers}-{jobs}-{trials}-{round}"));
                     figures.push(Figures::of(&["check", &eval, &record, jobs, &trials]));
                 }
                 // It starts a server for each trial.
                 if let (Some(program), "fresh") = (&peer, servers) {
                     let suite = peer_suite(&suite.path("."));
-                    rounds[3].push(Figures::of(&["peer", program, &suite, &trials]));
+                    taken[3].push(Figures::of(&["peer", program, &suite, &trials]));
                 }
             }
-            let [bare, one, two, peer] = rounds.map(|figures| Figures::best(&figures));
+            let [bare, one, two, peer] = taken.map(|figures| Figures::best(&figures));
             let bare = bare.expect("a round");
             row([servers, "bare loop", "1", &trials], &bare, None);
             for (jobs, ours) in JOBS.iter().zip([one, two].into_iter().flatten()) {
@@ -179,6 +193,84 @@ fn compare() {
         }
     }
     println!("wall and CPU: microseconds a trial, (times the bare loop's)");
+}
+
+fn rounds() -> usize {
+    std::env::var("PROCTOR_BENCH_ROUNDS").map_or(ROUNDS, |text| number(&text))
+}
+
+/// What a script step adds to a trial, beside the script alone, and what a start takes.
+fn steps() {
+    let (without, with) = (suite("shared"), suite("shared"));
+    let script = json!({"script": {"inline": SCRIPT}});
+    for task in 0..TASKS {
+        let steps = vec![script.clone(); STEPS];
+        with.task(&format!("task-{task}"), &json!({"setup": steps}));
+    }
+    let file = without.path("script.sh");
+    fs::write(&file, SCRIPT).expect("a file can be written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a mode can be set");
+    let (file, few) = (file.display().to_string(), FEW.to_string());
+    let records = tempfile::tempdir().expect("a folder can be made");
+    let mut taken = [const { Vec::new() }; 4];
+    for round in 0..rounds() {
+        for (number, suite) in [&without, &with].into_iter().enumerate() {
+            let eval = suite.path("eval.yaml").display().to_string();
+            let record = records.path().join(format!("{number}-{round}"));
+            let record = record.display().to_string();
+            taken[number].push(Figures::of(&["check", &eval, &record, "1", &few]));
+        }
+        taken[2].push(Figures::of(&["scripts", &file, &few]));
+        taken[3].push(Figures::of(&["version", &few]));
+    }
+    let best = taken.map(|figures| Figures::best(&figures).expect("a round"));
+    let count = f64::from(u32::try_from(FEW).expect("a small number"));
+    let each = |of: fn(&Figures) -> i64| {
+        let [without, with, script, version] = best.each_ref().map(|figures| {
+            f64::from(u32::try_from(of(figures)).expect("less than an hour")) / count
+        });
+        let step = (with - without) / f64::from(u32::try_from(STEPS).expect("a small number"));
+        (step, script, version)
+    };
+    for (name, (step, script, version)) in [
+        ("wall", each(|figures| figures.wall)),
+        ("all CPU", each(|figures| figures.own + figures.children)),
+    ] {
+        println!(
+            "script step, {name}: {step:.0} µs, the script alone {script:.0} µs, added {:.0} µs",
+            step - script
+        );
+        println!("`proctor --version`, {name}: {version:.0} µs");
+    }
+}
+
+/// Runs a script many times.
+fn scripts(script: &str, runs: usize) -> Figures {
+    many(runs, || Command::new(script))
+}
+
+/// Starts `proctor --version` many times.
+fn version(runs: usize) -> Figures {
+    many(runs, || {
+        let mut command = Command::new(proctor());
+        command.arg("--version");
+        command
+    })
+}
+
+/// Runs programs, one after another.
+fn many(runs: usize, command: impl Fn() -> Command) -> Figures {
+    let started = Instant::now();
+    for _ in 0..runs {
+        let out = command().stdin(Stdio::null()).output();
+        assert!(out.expect("the program starts").status.success());
+    }
+    Figures {
+        wall: micros(started),
+        own: 0,
+        children: cpu(&usage(UsageWho::RUSAGE_CHILDREN)),
+        peak: usage(UsageWho::RUSAGE_CHILDREN).max_rss(),
+    }
 }
 
 fn row([servers, by, jobs, trials]: [&str; 4], figures: &Figures, bare: Option<&Figures>) {

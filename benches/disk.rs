@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
 use proctor_e2e::proctor;
 use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
@@ -45,6 +46,8 @@ fn beside_tmpfs(disk: &Path) {
     let tmpfs = tempfile::tempdir_in(TMPFS).expect("a folder can be made");
     let suite = suite(TASKS, "500ms");
     let (mut slow, mut fast) = (Vec::new(), Vec::new());
+    check(&[], &self::suite(1, "1ms"), &disk.join("one"), &[]);
+    let alone = peak();
     for round in 0..ROUNDS {
         let name = format!("many-{round}");
         let words = ["--jobs", "1000", "--runs", "10"];
@@ -58,6 +61,12 @@ fn beside_tmpfs(disk: &Path) {
         ratio(disk, tmpfs)
     );
     println!("  rounds: tmpfs {fast:.2?}, disk {slow:.2?}");
+    println!(
+        "  disk beside the ideal 1.5 s: {:.2}; peak memory {:.1} MB, {:.0} KiB per concurrent trial",
+        disk.as_secs_f64() / 1.5,
+        peak() / 1024.0,
+        (peak() - alone) / 1000.0
+    );
 }
 
 /// 32 trials whose model takes next to no time, where each sync takes 100 ms.
@@ -132,6 +141,12 @@ fn check(before: &[&str], suite: &SuiteFixture, record: &Path, words: &[&str]) -
         .expect("proctor starts");
     assert!(status.success(), "proctor check ended with {status}");
     started.elapsed()
+}
+
+/// The most memory of a run so far, in KiB.
+fn peak() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("usage can be read");
+    f64::from(u32::try_from(usage.max_rss()).expect("less than a terabyte"))
 }
 
 fn best(times: &[Duration]) -> Duration {

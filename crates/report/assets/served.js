@@ -86,6 +86,7 @@ class ServedSource extends HttpSource {
    * must not take them all. A lost stream is taken up where it ended.
    */
   async follow() {
+    this.draw();
     for (let wait = 1000; ; wait = Math.min(wait * 2, 15000)) {
       while (document.hidden) await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
       const stop = new AbortController();

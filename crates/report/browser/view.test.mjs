@@ -122,6 +122,7 @@ for (const start of [startChromium, startFirefox]) {
         for (const [what, address, title] of [["overview", "#/", told.run.name], ["history", "#/history", "History"], ["compare", "#/diff/second", "Compare"]]) {
           await page.goto(`${viewer.origin}/?run=played${address}`);
           await heading(page, title);
+          assert.match(await page.evaluate(() => document.querySelector(".live").textContent), /^played/);
           await accessible(page, what);
           await fits(page, what);
           await page.screenshot({ path: path.join(SHOTS, `view-${name}-${what}-${window.name.replace(" ", "-")}.png`), fullPage: true });
