@@ -10,12 +10,15 @@ mod pager;
 mod snippet;
 mod threads;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use proctor_contain::guard;
 use proctor_wire::relay;
 
 use crate::args::{CliArguments, Command, JudgeCommand, ModelCommand};
 use crate::exit::{Exit, ReportedExit};
+
+/// What `proctor --version` prints.
+const VERSION: &str = concat!("proctor ", env!("CARGO_PKG_VERSION"), "\n");
 
 fn main() -> std::process::ExitCode {
     // Each process under test has a guard, so it must start fast.
@@ -44,6 +47,13 @@ fn main() -> std::process::ExitCode {
             Exit::Failed
         }
         .into();
+    }
+    // Scripts and `proctor doctor` ask often, and need neither a thread nor the other arguments.
+    let words: Vec<_> = std::env::args_os().skip(1).take(2).collect();
+    if matches!(&words[..], [word] if ["--version", "-V", "version"].iter().any(|v| word == v)) {
+        // A closed pipe is no error.
+        let _ = output::result(VERSION);
+        return Exit::Ok.into();
     }
     completion::answer();
     match threads::main_thread(run) {
@@ -94,9 +104,7 @@ fn run() -> std::process::ExitCode {
         Command::Init(args) => commands::init::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Man(args) => commands::man::run(&args),
-        Command::Version => {
-            output::result(&CliArguments::command().render_version()).map(|()| Exit::Ok)
-        }
+        Command::Version => output::result(VERSION).map(|()| Exit::Ok),
     };
     match done {
         Ok(exit) => exit.into(),

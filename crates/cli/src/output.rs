@@ -111,7 +111,15 @@ pub(crate) fn ci_commands(text: &str) {
 )]
 pub(crate) fn message(text: &str) -> anyhow::Result<()> {
     let text = inert(text, in_ci());
-    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    let stderr = io::stderr();
+    // At once: a stream that removes the colours writes each part between them.
+    let _ = match anstream::AutoStream::choice(&stderr) {
+        anstream::ColorChoice::Never => {
+            let plain = anstream::adapter::strip_str(&text).to_string();
+            stderr.lock().write_all(plain.as_bytes())
+        }
+        _ => stderr.lock().write_all(text.as_bytes()),
+    };
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Starts threads and runtimes, and reports if the system refuses them.
 //!
-//! Its main functions are [`main_thread`], [`many_workers`] and [`one_worker`]. Blocking work without a thread
+//! Its main functions are [`main_thread`], [`for_trials`] and [`one_worker`]. Blocking work without a thread
 //! would wait forever, so each runtime starts a thread for it at once and keeps it.
 
 use std::io;
@@ -32,10 +32,16 @@ pub(crate) fn main_thread(
     Ok(running.join().unwrap_or(ExitCode::from(PANICKED)))
 }
 
-/// A runtime with this many workers; by default one per core.
-pub(crate) fn many_workers(workers: Option<usize>) -> anyhow::Result<Runtime> {
-    let cores = || thread::available_parallelism().map_or(1, usize::from);
-    let workers = workers.unwrap_or_else(cores);
+/// A runtime for this many trials at once: a worker for each, but no more than cores. A worker that has nothing to do
+/// costs time whenever it is woken up for work that another does.
+pub(crate) fn for_trials(trials: u32) -> anyhow::Result<Runtime> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let trials = usize::try_from(trials).unwrap_or(cores);
+    many_workers(trials.clamp(1, cores))
+}
+
+/// A runtime with this many workers.
+pub(crate) fn many_workers(workers: usize) -> anyhow::Result<Runtime> {
     let mut builder = runtime::Builder::new_multi_thread();
     builder.worker_threads(workers);
     build(builder, workers)

@@ -13,13 +13,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::geteuid;
-use tempfile::TempDir;
 
 /// The prefix of all these folders' names.
 const PREFIX: &str = "proctor-scratch-";
 
 /// The file in a folder that its process keeps locked.
 const LOCK: &str = "lock";
+
+/// The number of random characters in the name of a renewed folder: two folders never get the same one.
+const RENEWED: usize = 16;
 
 /// How often to retry removing a folder that another process still writes to.
 const ATTEMPTS: u32 = 20;
@@ -28,9 +30,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A folder that only its owner can read. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct Scratch {
-    /// `None` once the folder is removed.
-    root: Option<TempDir>,
     path: PathBuf,
+    /// Whether the folder was removed, or is left in place.
+    is_over: bool,
     /// Held until the folder is removed.
     _lock: File,
 }
@@ -42,20 +44,19 @@ impl Scratch {
 
     /// A folder in `parent`, for content that is moved out of it when it is complete.
     pub fn new_in(parent: &Path) -> io::Result<Self> {
+        // Programs compare the path that they are given with the one that they find.
         let root = tempfile::Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)?;
-        // Programs compare the path that they are given with the one that they find.
-        let path = root.path().canonicalize()?;
+            .tempdir_in(parent.canonicalize()?)?;
         // A sweep looks for the final name, which never names an unlocked file.
-        let unlocked = path.join("lock.new");
+        let unlocked = root.path().join("lock.new");
         let lock = File::create_new(&unlocked)?;
         lock.lock()?;
-        fs::rename(&unlocked, path.join(LOCK))?;
+        fs::rename(&unlocked, root.path().join(LOCK))?;
         Ok(Self {
-            root: Some(root),
-            path,
+            path: root.keep(),
+            is_over: false,
             _lock: lock,
         })
     }
@@ -71,45 +72,59 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Removes the folder if it holds nothing but this empty subfolder. That takes only a moment. Returns the folder
-    /// otherwise.
-    pub fn remove_empty(mut self, name: &str) -> Result<(), Self> {
-        if fs::remove_dir(self.path.join(name)).is_err() {
+    /// Gives the folder another name if it holds nothing but this empty subfolder, so that it is as good as a new one.
+    /// Returns the folder as it was otherwise.
+    ///
+    /// On ext4, to remove folders and to create others takes more time the more were removed in the last seconds.
+    pub fn renew(mut self, name: &str) -> Result<Self, Self> {
+        if !self.is_new(name) {
             return Err(self);
         }
-        // From here on, a sweep may remove the rest too.
-        let _ = fs::remove_file(self.path.join(LOCK));
-        if fs::remove_dir(&self.path).is_err() {
-            return Err(self);
+        let parent = self.path.parent().map(Path::to_owned).unwrap_or_default();
+        let renamed = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .rand_bytes(RENEWED)
+            .make_in(parent, |path| fs::rename(&self.path, path));
+        match renamed.map(|renamed| renamed.into_temp_path().keep()) {
+            Ok(Ok(path)) => {
+                self.path = path;
+                Ok(self)
+            }
+            Ok(Err(_)) | Err(_) => Err(self),
         }
-        if let Some(root) = self.root.take() {
-            let _ = root.keep();
-        }
-        Ok(())
+    }
+
+    /// Whether the folder is as it was when this subfolder was made.
+    fn is_new(&self, name: &str) -> bool {
+        let inner = self.path.join(name);
+        let holds = |path: &Path, count: usize| {
+            fs::read_dir(path).is_ok_and(|entries| entries.take(count + 1).count() == count)
+        };
+        is_own_folder(&self.path)
+            && is_own_folder(&inner)
+            && holds(&inner, 0)
+            && holds(&self.path, 2)
+            && self.path.join(LOCK).is_file()
     }
 
     /// Removes the folder, with everything in it. The error says why a part of it is left.
     pub fn remove(mut self) -> io::Result<()> {
-        match self.root.take() {
-            Some(root) => remove(&root.keep()),
-            None => Ok(()),
-        }
+        self.is_over = true;
+        remove(&self.path)
     }
 
     /// Leaves the folder in place for the user. No later run removes it.
     pub fn keep(mut self) -> io::Result<()> {
-        if let Some(root) = self.root.take() {
-            let _ = root.keep();
-        }
+        self.is_over = true;
         fs::remove_file(self.path.join(LOCK))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Some(root) = self.root.take() {
+        if !self.is_over {
             // The next run tries again.
-            let _ = remove(&root.keep());
+            let _ = remove(&self.path);
         }
     }
 }
@@ -206,9 +221,9 @@ mod tests {
     /// A folder as a process leaves it that is killed.
     fn left_behind(parent: &Path) -> PathBuf {
         let mut scratch = Scratch::new_in(parent).unwrap();
-        let path = scratch.root.take().unwrap().keep();
-        fs::write(path.join("key"), "secret").unwrap();
-        path
+        scratch.is_over = true;
+        fs::write(scratch.path.join("key"), "secret").unwrap();
+        scratch.path.clone()
     }
 
     #[test]
@@ -269,28 +284,47 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_folder_is_removed_and_another_is_returned() {
+    fn an_empty_folder_gets_another_name_and_keeps_its_lock() {
         let parent = tempfile::tempdir().unwrap();
         let empty = Scratch::new_in(parent.path()).unwrap();
         empty.folder("trial").unwrap();
-        let path = empty.path().to_owned();
-        assert!(empty.remove_empty("trial").is_ok());
-        assert!(!path.exists());
-        let full = Scratch::new_in(parent.path()).unwrap();
-        let note = full.folder("trial").unwrap().join("note");
-        fs::write(&note, "x").unwrap();
-        let full = full.remove_empty("trial").unwrap_err();
-        // It is still in use, so no sweep takes it.
+        let before = empty.path().to_owned();
+        let renewed = empty.renew("trial").unwrap();
+        assert!(!before.exists());
+        assert_ne!(renewed.path(), before);
         sweep_in(parent.path());
-        assert!(note.exists());
-        // Something beside the subfolder stays too, until the folder is removed as a whole.
-        fs::remove_file(&note).unwrap();
-        fs::write(full.path().join("beside"), "x").unwrap();
-        let full = full.remove_empty("trial").unwrap_err();
-        assert!(full.path().join("beside").exists());
-        let path = full.path().to_owned();
-        full.remove().unwrap();
-        assert!(!path.exists());
+        assert!(renewed.path().join("trial").exists());
+        drop(renewed);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_was_changed_is_not_renewed() {
+        let parent = tempfile::tempdir().unwrap();
+        let changes: [fn(&Path); 7] = [
+            |trial| fs::write(trial.join("note"), "x").unwrap(),
+            |trial| fs::create_dir(trial.join("folder")).unwrap(),
+            |trial| symlink("..", trial.join("link")).unwrap(),
+            |trial| fs::write(trial.with_file_name("beside"), "x").unwrap(),
+            |trial| fs::set_permissions(trial, Permissions::from_mode(0o755)).unwrap(),
+            |trial| fs::remove_dir(trial).unwrap(),
+            |trial| {
+                fs::remove_dir(trial).unwrap();
+                symlink(std::env::temp_dir(), trial).unwrap();
+            },
+        ];
+        for change in changes {
+            let scratch = Scratch::new_in(parent.path()).unwrap();
+            change(&scratch.folder("trial").unwrap());
+            let before = scratch.path().to_owned();
+            let same = scratch.renew("trial").unwrap_err();
+            assert_eq!(same.path(), before);
+            // It is still in use, so no sweep takes it.
+            sweep_in(parent.path());
+            assert!(before.exists());
+            same.remove().unwrap();
+            assert!(!before.exists());
+        }
     }
 
     #[test]

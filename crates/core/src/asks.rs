@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use self::fingerprint::Fingerprints;
 use crate::event::{Body, EventKind, ModelAsked, Purpose};
-use crate::model::ModelRequest;
+use crate::model::{ModelRequest, Tools};
 use crate::replay;
 
 /// The model requests of one trial.
@@ -23,6 +23,7 @@ use crate::replay;
 pub struct ModelRequestLog {
     count: u64,
     fingerprints: Fingerprints,
+    tools: LatestTools,
     /// The fingerprint of the tools of the latest request.
     offered: Option<u64>,
     agent: LatestRequest,
@@ -60,7 +61,8 @@ impl ModelRequestLog {
         digest: RequestDigest<'_>,
     ) -> LoggedRequest {
         self.count += 1;
-        let mut events: Vec<EventKind> = self.offer(request).into_iter().collect();
+        let tools = self.tools.fingerprint(&request.tools, &self.fingerprints);
+        let mut events: Vec<EventKind> = self.offer(request, tools).into_iter().collect();
         let latest = match purpose {
             Purpose::Agent => &mut self.agent,
             Purpose::Side => &mut self.side,
@@ -76,7 +78,7 @@ impl ModelRequestLog {
                 replay::digest(request, folder)
             }
             RequestDigest::Whole { folder } => {
-                let frame = self.fingerprints.frame(request);
+                let frame = self.fingerprints.frame(request, tools);
                 latest.digest.next(request, frame, &messages, folder)
             }
             RequestDigest::Given(digest) => digest,
@@ -85,7 +87,7 @@ impl ModelRequestLog {
         let written = ModelRequest {
             system: request.system.clone(),
             messages: request.messages[known..].to_vec(),
-            tools: Vec::new(),
+            tools: Tools::default(),
             must_call: request.must_call.clone(),
             max_tokens: request.max_tokens,
             temperature: request.temperature,
@@ -105,18 +107,35 @@ impl ModelRequestLog {
         }
     }
 
-    /// The tools, if they differ from those of the latest request.
-    fn offer(&mut self, request: &ModelRequest) -> Option<EventKind> {
+    /// The tools, if they differ from those of the latest request. `tools` is their fingerprint.
+    fn offer(&mut self, request: &ModelRequest, tools: u64) -> Option<EventKind> {
         if request.tools.is_empty() && self.offered.is_none() {
             return None;
         }
-        let tools = self.fingerprints.tools(&request.tools);
         if self.offered.replace(tools) == Some(tools) {
             return None;
         }
         Some(EventKind::ToolsOffered {
             tools: Body::Text(text(&request.tools)),
         })
+    }
+}
+
+/// The tools of the latest request, and their fingerprint.
+#[derive(Default)]
+struct LatestTools(Option<(Tools, u64)>);
+
+impl LatestTools {
+    /// The fingerprint of tools, which is not computed again for the same list.
+    fn fingerprint(&mut self, tools: &Tools, by: &Fingerprints) -> u64 {
+        if let Some((latest, fingerprint)) = &self.0
+            && latest.is(tools)
+        {
+            return *fingerprint;
+        }
+        let fingerprint = by.tools(tools);
+        self.0 = Some((tools.clone(), fingerprint));
+        fingerprint
     }
 }
 

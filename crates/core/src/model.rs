@@ -2,7 +2,10 @@
 //!
 //! Main types: [`ModelRequest`] and [`Reply`]. The record stores conversations in this form too.
 
-use serde::{Deserialize, Serialize};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// A request to a model.
@@ -13,8 +16,8 @@ pub struct ModelRequest {
     pub system: Option<String>,
     pub messages: Vec<ModelMessage>,
     /// The available tools. Their names are valid for every provider.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Tool>,
+    #[serde(default, skip_serializing_if = "Tools::is_empty")]
+    pub tools: Tools,
     /// The tool that the model must call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub must_call: Option<String>,
@@ -24,6 +27,59 @@ pub struct ModelRequest {
     /// The sampling temperature, if the provider supports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+}
+
+/// The tools of a request. Clones share them: each turn of a conversation has the same.
+#[derive(Debug, Clone, Default)]
+pub struct Tools(Arc<[Tool]>);
+
+impl Tools {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether both are the same list, not only an equal one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Deref for Tools {
+    type Target = [Tool];
+
+    fn deref(&self) -> &[Tool] {
+        &self.0
+    }
+}
+
+impl From<Vec<Tool>> for Tools {
+    fn from(tools: Vec<Tool>) -> Self {
+        Self(tools.into())
+    }
+}
+
+impl FromIterator<Tool> for Tools {
+    fn from_iter<I: IntoIterator<Item = Tool>>(tools: I) -> Self {
+        Self(tools.into_iter().collect())
+    }
+}
+
+impl PartialEq for Tools {
+    fn eq(&self, other: &Self) -> bool {
+        self.is(other) || self.0 == other.0
+    }
+}
+
+impl Serialize for Tools {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tools {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::from)
+    }
 }
 
 /// A tool, as models see it.

@@ -42,8 +42,8 @@ pub use self::references::{blobs_of, last_event};
 pub(crate) use self::state::{lock, make_folder};
 pub use self::unused::is_unused;
 pub use self::writer::{
-    Bodies, EndedTrial, QueueCapacity, RecordOptions, RedactedEvent, RunWriter, TrialWriter,
-    WrittenEvents,
+    Bodies, EndedTrial, QueueCapacity, RecordOptions, RedactedEvent, RunWriter, TrialStarter,
+    TrialWriter, WrittenEvents,
 };
 
 /// A longer body is stored as a blob.

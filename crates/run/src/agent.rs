@@ -50,7 +50,7 @@ pub enum AgentOutcome {
 pub async fn drive(task: Task<'_>) -> (AgentOutcome, Vec<ModelMessage>) {
     let mut request = ModelRequest {
         system: task.toolbox.instructions(),
-        tools: task.toolbox.tools().to_vec(),
+        tools: task.toolbox.tools().clone(),
         ..ModelRequest::default()
     };
     let mut task = task;

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use proctor_core::event::{Outcome, TrialEnded, TrialStarted};
-use proctor_core::record::{RecordError, RunWriter, trial_stem};
+use proctor_core::record::{RecordError, TrialStarter, trial_stem};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::{Limits, Suite};
 use tokio::sync::{mpsc, watch};
@@ -19,7 +19,7 @@ use crate::decider::Decider;
 use crate::progress::{Progress, TrialProgress};
 use crate::stop::RunStop;
 use crate::trial::Trial;
-use crate::trial_folder::TrialFolder;
+use crate::trial_folder::FolderPool;
 use proctor_models::RetryWait;
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
@@ -103,29 +103,30 @@ pub enum RunError {
 /// the run in order, the second at once.
 pub async fn run(
     context: Arc<RunContext>,
-    writer: &RunWriter,
+    records: TrialStarter,
     started: Instant,
-    trials: &[TrialSpec],
+    trials: Vec<TrialSpec>,
     options: RunnerOptions,
     progress: mpsc::UnboundedSender<Progress>,
     mut interrupts: mpsc::UnboundedReceiver<()>,
 ) -> Result<RunnerResult, RunError> {
     let decider = options
         .stop_when_decided
-        .then(|| worker::blocking(|| Decider::open(writer.folder())))
+        .then(|| worker::blocking(|| Decider::open(records.folder())))
         .transpose()?;
-    let mut waiting = batches(trials, options.width);
+    let mut waiting = batches(&trials, options.width);
     if decider.is_some() {
-        in_rounds(&mut waiting, trials);
+        in_rounds(&mut waiting, &trials);
     }
     let mut runner = Runner {
         context,
-        writer,
+        records,
         started,
         trials,
         waiting,
         decider,
         running: JoinSet::new(),
+        folders: Arc::default(),
         stop: watch::Sender::new(RunStop::Go),
         progress,
         detailed: options.detailed,
@@ -194,14 +195,15 @@ fn in_rounds(batches: &mut VecDeque<TrialBatch>, trials: &[TrialSpec]) {
 
 type TrialTaskResult = (usize, Instant, Result<TrialEnded, RecordError>);
 
-struct Runner<'a> {
+struct Runner {
     context: Arc<RunContext>,
-    writer: &'a RunWriter,
+    records: TrialStarter,
     started: Instant,
-    trials: &'a [TrialSpec],
+    trials: Vec<TrialSpec>,
     waiting: VecDeque<TrialBatch>,
     decider: Option<Decider>,
     running: JoinSet<TrialTaskResult>,
+    folders: Arc<FolderPool>,
     stop: watch::Sender<RunStop>,
     progress: mpsc::UnboundedSender<Progress>,
     detailed: bool,
@@ -210,7 +212,7 @@ struct Runner<'a> {
     error: Option<RunError>,
 }
 
-impl Runner<'_> {
+impl Runner {
     /// Starts as many trials as may run now.
     fn start(&mut self) {
         while *self.stop.borrow() == RunStop::Go {
@@ -258,15 +260,14 @@ impl Runner<'_> {
             repeat: spec.repeat,
             attempt: spec.attempt,
         };
-        // This creates a file.
-        let writer = worker::blocking(|| self.writer.trial(micros, &name, trial_started))?;
+        let writer = self.records.start(micros, &name, trial_started)?;
         let watch = TrialProgress {
             trial: self.first + at,
             to: self.detailed.then(|| self.progress.clone()),
         };
         watch.started();
         let stem = spec.stem(suite, &self.context.redactor);
-        let folder = worker::blocking(|| TrialFolder::new(&stem));
+        let folder = self.folders.open(&stem);
         let trial = Trial {
             context: self.context.clone(),
             case: spec.case,

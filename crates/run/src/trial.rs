@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use proctor_core::decision::{blame_for_failure, server_failure};
 use proctor_core::event::{Actor, Blame, EventKind, Outcome, Phase, Purpose, TrialEnded};
+use proctor_core::fold::FoldedTrial;
 use proctor_core::index;
 use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
@@ -47,7 +48,7 @@ use proctor_contain::process::SpawnError;
 use proctor_models::{AskError, Model, ModelClient, ModelError, Replay, RetryWait};
 use proctor_wire::client::{CallError, Client, ConnectError, ConnectOptions, ListError};
 use proctor_wire::recorder::Recorder;
-use proctor_wire::worker;
+use proctor_wire::worker::{self, Large};
 
 /// One run of a case by one agent.
 pub(crate) struct Trial {
@@ -192,7 +193,7 @@ impl Trial {
         };
         self.phase(Phase::Grade);
         steps.agent_answered(done.answer.clone());
-        let graded = self.grade(steps, &done.answer).await;
+        let graded = self.grade(steps, &done.answer, done.folded).await;
         match (graded.outcome, done.unused_reply) {
             (Outcome::Passed, Some(reason)) => errored(Blame::Suite, reason),
             _ => workspace.explain(graded),
@@ -217,6 +218,21 @@ impl Trial {
         all.filter(|server| case.uses(&server.name))
             .cloned()
             .collect()
+    }
+
+    /// Whether a program or a model may have learned of the trial's folder.
+    fn knows_folder(&self) -> bool {
+        let (context, case) = (&self.context, self.case());
+        let mut servers = context.suite.servers.iter();
+        let mut steps = case.setup.iter().chain(&case.verify).chain(&case.cleanup);
+        context.agents[self.agent].model().is_none()
+            || servers.any(|server| !context.shared.contains_key(&server.name))
+            || steps.next().is_some()
+            || case.workspace.is_some()
+            || case.prompt.references().next().is_some()
+            || !case.turns.is_empty()
+            || case.shipped.is_some()
+            || case.selection.is_some()
     }
 
     /// Connects to the servers of the case and lists what they offer.
@@ -322,6 +338,7 @@ impl Trial {
             None => Ok(DoneTask {
                 answer: self.redacted_text(&answer),
                 unused_reply,
+                folded: Some(folded),
             }),
         }
     }
@@ -371,6 +388,9 @@ impl Trial {
             ) => ended = errored(Blame::Infra, error.to_string()),
             Some(error) => return Err(error),
         }
+        if !self.knows_folder() {
+            self.folder.give_back();
+        }
         let folder = self.folder.finish(self.context.keep, ended.outcome).await;
         if let Some(folder) = folder {
             self.recorder.record(EventKind::TrialFolder(folder));
@@ -409,6 +429,8 @@ struct DoneTask {
     answer: String,
     /// An answer of the task that no server requested.
     unused_reply: Option<String>,
+    /// The record of the task, if it was folded after the last connection was closed.
+    folded: Option<Large<FoldedTrial>>,
 }
 
 impl DoneTask {
@@ -416,6 +438,7 @@ impl DoneTask {
         Self {
             answer,
             unused_reply: None,
+            folded: None,
         }
     }
 }

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use self::copy::{CopyError, copy};
 use proctor_contain::scratch::Scratch;
+use proctor_wire::worker;
 
 /// The part of a temporary folder that belongs to the trial.
 const FOLDER: &str = "trial";
@@ -67,9 +68,32 @@ impl TrialFolderError {
     }
 }
 
+/// Empty folders of trials that have passed, under new names, for the next trials. Dropping it removes them.
+#[derive(Debug, Default)]
+pub(crate) struct FolderPool(Mutex<Vec<Scratch>>);
+
+impl FolderPool {
+    /// A folder for the trial with this id.
+    pub(crate) fn open(self: &Arc<Self>, id: &str) -> TrialFolder {
+        let folder = match self.lock().pop() {
+            Some(spare) => TrialFolder::with(id, Some(spare)),
+            None => worker::blocking(|| TrialFolder::with(id, None)),
+        };
+        TrialFolder {
+            pool: Some(self.clone()),
+            ..folder
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The folder of one trial. Dropping it removes it.
 #[derive(Debug)]
 pub struct TrialFolder {
+    pool: Option<Arc<FolderPool>>,
     /// `None` if it could not be created.
     scratch: Option<Scratch>,
     error: Option<String>,
@@ -94,13 +118,17 @@ impl TrialFolder {
     /// Creates an empty folder for the trial or command with this id. [`TrialFolder::prepare`]
     /// reports a failure.
     pub fn new(id: &str) -> Self {
+        Self::with(id, None)
+    }
+
+    fn with(id: &str, spare: Option<Scratch>) -> Self {
         let mut values = TrialValues {
             dir: String::new(),
             id: id.to_owned(),
             random_id: random::id(),
             random_port: RandomPort::new(random::free_port),
         };
-        let (scratch, error) = match create() {
+        let (scratch, error) = match create(spare) {
             Ok((scratch, dir)) => {
                 values.dir = dir;
                 (Some(scratch), None)
@@ -108,6 +136,7 @@ impl TrialFolder {
             Err(error) => (None, Some(error.to_string())),
         };
         Self {
+            pool: None,
             scratch,
             error,
             values,
@@ -149,6 +178,13 @@ impl TrialFolder {
         running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives the folder to the next trial, if no program and no model learned of it.
+    pub(crate) fn give_back(&mut self) {
+        if let (Some(pool), Some(scratch)) = (&self.pool, self.scratch.take()) {
+            pool.lock().push(scratch);
+        }
+    }
+
     /// Removes the folder or leaves it in place, and says which; `None` if there was none.
     pub async fn finish(&mut self, keep: KeepOption, outcome: Outcome) -> Option<TrialFolderEvent> {
         self.copying.stop.store(true, Ordering::Relaxed);
@@ -160,16 +196,20 @@ impl TrialFolder {
         let scratch = self.scratch.take()?;
         let path = std::mem::take(&mut self.values.dir);
         let keeps = keep.keeps(outcome);
-        // Most trials leave nothing, and an empty folder is never kept.
-        let scratch = match scratch.remove_empty(FOLDER) {
-            Ok(()) => {
-                return Some(TrialFolderEvent {
-                    path,
-                    kept: false,
-                    reason: None,
-                });
-            }
-            Err(scratch) => scratch,
+        // Most trials pass and leave nothing. After another outcome, a process may still use the folder.
+        let scratch = match (&self.pool, outcome) {
+            (Some(pool), Outcome::Passed) => match scratch.renew(FOLDER) {
+                Ok(spare) => {
+                    pool.lock().push(spare);
+                    return Some(TrialFolderEvent {
+                        path,
+                        kept: false,
+                        reason: None,
+                    });
+                }
+                Err(scratch) => scratch,
+            },
+            _ => scratch,
         };
         let ending = tokio::task::spawn_blocking(move || {
             let reason = if keeps && !is_empty(&path) {
@@ -197,9 +237,18 @@ impl TrialFolder {
 }
 
 /// The folder, and the path of the part that belongs to the trial: the rest holds a lock.
-fn create() -> io::Result<(Scratch, String)> {
-    let scratch = Scratch::new()?;
-    let dir = scratch.folder(FOLDER)?;
+fn create(spare: Option<Scratch>) -> io::Result<(Scratch, String)> {
+    let (scratch, dir) = match spare {
+        Some(spare) => {
+            let dir = spare.path().join(FOLDER);
+            (spare, dir)
+        }
+        None => {
+            let scratch = Scratch::new()?;
+            let dir = scratch.folder(FOLDER)?;
+            (scratch, dir)
+        }
+    };
     let dir = dir.into_os_string().into_string().map_err(|path| {
         let message = format!("the path `{}` is not UTF-8", path.display());
         io::Error::new(io::ErrorKind::InvalidInput, message)

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
     if !args.no_versions {
         let guard = std::env::current_exe()
             .context("can't determine the path of the proctor executable")?;
-        let runtime = threads::many_workers(Some(2))?;
+        let runtime = threads::many_workers(2)?;
         runtime.block_on(check_programs(&mut surveys, &env, &args.pass_env, &guard))?;
     }
     hide_secrets(&mut surveys, &agents, &env);

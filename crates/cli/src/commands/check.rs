@@ -208,7 +208,7 @@ pub(super) fn run_prepared(
     });
     let (out, junit) = (flags.out.as_deref(), flags.junit.as_deref());
     let targets = Targets::resolve(out, junit, flags.report.as_deref())?;
-    let runtime = threads::many_workers(None)?;
+    let runtime = threads::for_trials(flags.jobs.unwrap_or(flags.parallel))?;
     // Before the first byte is written: a file size limit must be an error, not end the process.
     let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;
     let mut run = engine.open(prepared)?;

@@ -41,7 +41,7 @@ pub(crate) fn serve(args: &ModelServeArgs) -> anyhow::Result<Exit> {
     let Some(script) = script.filter(|_| !problems.has_errors()) else {
         return Ok(Exit::Usage);
     };
-    let runtime = threads::many_workers(Some(2))?;
+    let runtime = threads::many_workers(2)?;
     let totals = Arc::new(Mutex::new(Totals::default()));
     let (watched, verbose) = (totals.clone(), args.verbose);
     runtime.block_on(async {

@@ -32,7 +32,7 @@ const WORKERS: usize = 2;
 pub(crate) fn run(args: &ViewerArgs) -> anyhow::Result<Exit> {
     let store = RunStore::open(args.run.as_deref())?;
     let shown = store.shown().to_owned();
-    let runtime = threads::many_workers(Some(WORKERS))?;
+    let runtime = threads::many_workers(WORKERS)?;
     runtime.block_on(async {
         let mut stops = StopSignals::listen()?;
         let routes = Arc::new(Routes::new(store));

@@ -340,3 +340,18 @@ fn a_duration_of_nothing_is_wrong_usage() {
         assert!(output.stderr.contains("above zero"), "{output}");
     }
 }
+
+#[test]
+fn every_way_to_ask_for_the_version_prints_the_same() {
+    let version = format!("proctor {}\n", env!("CARGO_PKG_VERSION"));
+    // With more words, the arguments are parsed.
+    for args in [&["--version"][..], &["-V"], &["version"], &["-V", "check"]] {
+        let output = proctor(args).output();
+        assert_eq!(
+            (output.code, output.stdout),
+            (Some(0), version.clone()),
+            "{args:?}"
+        );
+    }
+    assert_eq!(proctor(&["version", "check"]).output().code, Some(2));
+}

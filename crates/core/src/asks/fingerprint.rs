@@ -41,11 +41,11 @@ impl Fingerprints {
         hash.finish()
     }
 
-    /// Everything besides the messages.
-    pub(super) fn frame(&self, request: &ModelRequest) -> u64 {
+    /// Everything besides the messages. `tools` is the fingerprint of the tools.
+    pub(super) fn frame(&self, request: &ModelRequest, tools: u64) -> u64 {
         let mut hash = self.0.build_hasher();
         request.system.hash(&mut hash);
-        self.tools(&request.tools).hash(&mut hash);
+        tools.hash(&mut hash);
         request.tools.len().hash(&mut hash);
         request.must_call.hash(&mut hash);
         request.max_tokens.hash(&mut hash);

@@ -101,6 +101,7 @@ fn a_trial_has_a_line_when_it_begins_and_one_when_it_has_ended() {
     let run = create(folder.path(), "2026-11-15T05:00:00Z");
     let a = begin(&run, "a", 1);
     let b = begin(&run, "b", 2);
+    run.flush();
     let reader = RunReader::open(folder.path()).unwrap();
     let named = |began: &[TrialBegan]| -> Vec<String> {
         began.iter().map(|began| began.file.clone()).collect()

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use data_encoding::{BASE64, HEXLOWER};
 use sha2::{Digest, Sha256};
@@ -21,6 +21,39 @@ use super::{BLOBS, MAX_FRAME, RecordError};
 #[derive(Debug, Clone)]
 pub struct Blobs {
     folder: PathBuf,
+    /// Those that the writer of the run has in memory.
+    recent: Arc<RecentBlobs>,
+}
+
+/// Blobs that all trials share, such as tool lists, as they were stored.
+#[derive(Debug, Default)]
+pub(super) struct RecentBlobs(Mutex<Vec<(String, Arc<[u8]>)>>);
+
+impl RecentBlobs {
+    /// The number of blobs, and the size of each, that are kept in memory.
+    const MOST: usize = 16;
+    const LONGEST: usize = 64 * 1024;
+
+    fn find(&self, sha256: &str) -> Option<Arc<[u8]>> {
+        let known = self.lock();
+        let found = known.iter().find(|(name, _)| name == sha256);
+        found.map(|(_, bytes)| bytes.clone())
+    }
+
+    fn add(&self, sha256: &str, bytes: &[u8]) {
+        let mut known = self.lock();
+        if bytes.len() > Self::LONGEST || known.iter().any(|(name, _)| name == sha256) {
+            return;
+        }
+        if known.len() == Self::MOST {
+            known.remove(0);
+        }
+        known.push((sha256.to_owned(), bytes.into()));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(String, Arc<[u8]>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Blobs {
@@ -28,6 +61,7 @@ impl Blobs {
     pub fn of_run(run: &Path) -> Self {
         Self {
             folder: run.join(BLOBS),
+            recent: Arc::default(),
         }
     }
 
@@ -58,6 +92,11 @@ impl Blobs {
 
     /// Reads a blob and verifies its hash.
     fn read(&self, sha256: &str, length: u64) -> Result<Vec<u8>, RecordError> {
+        if let Some(known) = self.recent.find(sha256)
+            && known.len() as u64 == length
+        {
+            return Ok(known.to_vec());
+        }
         let path = self.folder.join(sha256);
         let damaged = |reason: String| RecordError::DamagedBlob {
             path: path.clone(),
@@ -100,6 +139,7 @@ pub(super) fn hash(bytes: &[u8]) -> String {
 #[derive(Debug)]
 pub(super) struct BlobStore {
     folder: PathBuf,
+    recent: Arc<RecentBlobs>,
     temporary: AtomicU64,
     /// Written but not yet synced.
     unsynced: Mutex<Vec<PathBuf>>,
@@ -111,6 +151,7 @@ impl BlobStore {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
+            recent: Arc::default(),
             temporary: AtomicU64::new(0),
             unsynced: Mutex::default(),
             syncing: Mutex::default(),
@@ -131,6 +172,23 @@ impl BlobStore {
             sha256,
             bytes: length,
         })
+    }
+
+    /// Stores bytes that other trials store too, and keeps them in memory.
+    pub(super) fn put_shared(&self, bytes: &[u8]) -> Result<Body, RecordError> {
+        let body = self.put(bytes)?;
+        if let Body::Blob { sha256, .. } = &body {
+            self.recent.add(sha256, bytes);
+        }
+        Ok(body)
+    }
+
+    /// What is stored, for reading.
+    pub(super) fn reader(&self) -> Blobs {
+        Blobs {
+            folder: self.folder.clone(),
+            recent: self.recent.clone(),
+        }
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), RecordError> {

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,7 @@ use crate::event::TrialStarted;
 
 use super::RecordError;
 use super::log::private;
+use super::queue::{EventFile, FollowUp, Queue, QueueSlot};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,44 +31,58 @@ pub struct TrialBegan {
 pub(super) struct IndexLog {
     path: PathBuf,
     file: Mutex<File>,
+    /// The same file, for lines that are queued. Each line is appended at once, so the two don't mix.
+    queued: Arc<EventFile>,
+    slot: Mutex<QueueSlot>,
 }
 
 impl IndexLog {
     pub(super) fn open(path: PathBuf) -> Result<Self, RecordError> {
         let opened = private().read(true).append(true).create(true).open(&path);
-        let file = opened
+        let (file, queued) = opened
             .and_then(|mut file| {
                 // A newline after a torn line, so that it does not damage the next one.
                 if !ends_in_a_line(&mut file)? {
                     file.write_all(b"\n")?;
                 }
-                Ok(file)
+                let queued = file.try_clone()?;
+                Ok((file, queued))
             })
             .map_err(RecordError::io("open", &path))?;
         Ok(Self {
-            path,
             file: Mutex::new(file),
+            queued: Arc::new(EventFile::open(path.clone(), queued)),
+            slot: Mutex::default(),
+            path,
         })
     }
 
-    pub(super) fn began(&self, began: &TrialBegan) -> Result<(), RecordError> {
+    /// Queues the line of a trial that begins. It is written before later lines of the queue.
+    pub(super) fn began(&self, queue: &Queue, began: &TrialBegan) -> Result<(), RecordError> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         enum Line<'a> {
             Began(&'a TrialBegan),
         }
-        self.append(&Line::Began(began))
+        let line = self.line(&Line::Began(began))?;
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push(&self.queued, &mut slot, &line, FollowUp::Nothing);
+        Ok(())
     }
 
     pub(super) fn append(&self, line: &impl Serialize) -> Result<(), RecordError> {
-        let write = RecordError::io("write", &self.path);
-        let mut line = match serde_json::to_vec(line) {
-            Ok(line) => line,
-            Err(error) => return Err(write(error.into())),
-        };
-        line.push(b'\n');
+        let line = self.line(line)?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&line).map_err(write)
+        let written = file.write_all(&line);
+        written.map_err(RecordError::io("write", &self.path))
+    }
+
+    fn line(&self, line: &impl Serialize) -> Result<Vec<u8>, RecordError> {
+        let written = serde_json::to_vec(line);
+        let mut line =
+            written.map_err(|error| RecordError::io("write", &self.path)(error.into()))?;
+        line.push(b'\n');
+        Ok(line)
     }
 }
 

@@ -28,14 +28,23 @@ pub(super) struct EventLog {
 }
 
 impl EventLog {
-    /// Starts a file. From `at` on, the time until its first sync counts.
-    pub(super) fn create(path: PathBuf, at: u64) -> Result<Self, RecordError> {
+    /// Starts a file.
+    pub(super) fn create(path: PathBuf) -> Result<Self, RecordError> {
         let file = new_file(&path).map_err(RecordError::io("create", &path))?;
         Ok(Self {
+            lines: Some(Vec::new()),
+            ..Self::over(EventFile::open(path, file), 1, 0)
+        })
+    }
+
+    /// Starts a file that the thread which writes the first line creates. From `at` on, the time until its first sync
+    /// counts.
+    pub(super) fn begin(path: PathBuf, at: u64) -> Self {
+        Self {
             synced: at,
             lines: Some(Vec::new()),
-            ..Self::over(path, file, 1, 0)
-        })
+            ..Self::over(EventFile::new(path), 1, 0)
+        }
     }
 
     /// Continues a file after its last complete line.
@@ -54,12 +63,12 @@ impl EventLog {
             .map(|file| file.len().saturating_sub(torn))
             .and_then(|length| file.set_len(length).map(|()| length))
             .map_err(RecordError::io("truncate", &path))?;
-        Ok(Self::over(path, file, last + 1, length))
+        Ok(Self::over(EventFile::open(path, file), last + 1, length))
     }
 
-    fn over(path: PathBuf, file: File, next: u64, bytes: u64) -> Self {
+    fn over(file: EventFile, next: u64, bytes: u64) -> Self {
         Self {
-            file: Arc::new(EventFile { path, file }),
+            file: Arc::new(file),
             slot: QueueSlot::default(),
             line: Vec::new(),
             next,
@@ -185,7 +194,7 @@ mod tests {
     #[test]
     fn a_file_that_starts_late_is_not_due_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = EventLog::create(folder.path().join("late"), 5_000).unwrap();
+        let mut log = EventLog::begin(folder.path().join("late"), 5_000);
         assert!(!log.is_due(5_099, 100));
         assert!(log.is_due(5_100, 100));
         assert!(!log.is_due(5_199, 100), "another sync is under way");

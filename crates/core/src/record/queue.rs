@@ -4,7 +4,7 @@
 //! in order, many at once. The queue is bounded: appending to a full queue waits.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,6 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::RecordError;
+use super::log::new_file;
 use super::sync::{Syncer, TrialEnd};
 
 /// The number of queued bytes from which the queue has no room: callers that can wait do so before
@@ -22,21 +23,60 @@ const FULL: usize = 256 * 1024;
 /// The number of queued bytes from which appending itself waits.
 const MAX_QUEUED: usize = 2 * FULL;
 
-/// How long the first line waits for others, to be written with them.
-const LINGER: Duration = Duration::from_millis(1);
+/// How long the first line waits for others, to be written with them: the less is queued, the longer.
+const LINGER: Duration = Duration::from_millis(10);
+const SHORT_LINGER: Duration = Duration::from_millis(1);
+
+/// The number of queued bytes up to which lines may wait long. Long lines are in memory twice while they wait.
+const FEW: usize = 32 * 1024;
 
 /// A file of events, as the threads of a record know it.
 #[derive(Debug)]
 pub(super) struct EventFile {
     pub(super) path: PathBuf,
-    pub(super) file: File,
+    file: OnceLock<File>,
 }
 
 impl EventFile {
+    /// A file that is created with its first line. There must be none at this path.
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            file: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn open(path: PathBuf, file: File) -> Self {
+        Self {
+            path,
+            file: file.into(),
+        }
+    }
+
+    /// Appends lines. Only one thread at a time does so.
+    fn write(&self, lines: &[u8]) -> Result<(), RecordError> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let mut file = match self.file.get() {
+            Some(file) => file,
+            None => {
+                let file = new_file(&self.path).map_err(|error| match error.kind() {
+                    ErrorKind::AlreadyExists => RecordError::TrialExists {
+                        path: self.path.clone(),
+                    },
+                    _ => RecordError::io("create", &self.path)(error),
+                })?;
+                self.file.get_or_init(|| file)
+            }
+        };
+        file.write_all(lines)
+            .map_err(RecordError::io("write", &self.path))
+    }
+
     pub(super) fn sync(&self) -> Result<(), RecordError> {
-        self.file
-            .sync_data()
-            .map_err(RecordError::io("sync", &self.path))
+        let synced = self.file.get().map_or(Ok(()), File::sync_data);
+        synced.map_err(RecordError::io("sync", &self.path))
     }
 }
 
@@ -130,7 +170,9 @@ impl Queue {
         if !matches!(next, FollowUp::Nothing) {
             batch.next = next;
         }
-        let wakes = is_first || state.hurried || state.bytes >= FULL;
+        let before = state.bytes - line.len();
+        let passes = |limit: usize| before < limit && state.bytes >= limit;
+        let wakes = is_first || state.hurried || passes(FEW) || state.bytes >= FULL;
         // Otherwise the thread would wake up only to wait for the lock.
         drop(state);
         if wakes {
@@ -203,10 +245,19 @@ impl Queue {
         let is_idle = |state: &mut QueueState| state.batches.is_empty() && !state.closed;
         let state = self.work.wait_while(self.lock(), is_idle);
         let state = state.unwrap_or_else(PoisonError::into_inner);
-        let may_linger =
-            |state: &mut QueueState| !state.hurried && !state.closed && state.bytes < FULL;
-        let lingered = self.work.wait_timeout_while(state, LINGER, may_linger);
-        let (mut state, _) = lingered.unwrap_or_else(PoisonError::into_inner);
+        let may_linger = |bytes: usize| {
+            move |state: &mut QueueState| !state.hurried && !state.closed && state.bytes < bytes
+        };
+        let lingered = self.work.wait_timeout_while(state, LINGER, may_linger(FEW));
+        let (state, result) = lingered.unwrap_or_else(PoisonError::into_inner);
+        let mut state = if result.timed_out() {
+            state
+        } else {
+            let lingered = self
+                .work
+                .wait_timeout_while(state, SHORT_LINGER, may_linger(FULL));
+            lingered.unwrap_or_else(PoisonError::into_inner).0
+        };
         if state.batches.is_empty() {
             return None;
         }
@@ -309,9 +360,9 @@ fn write(batch: LineBatch, syncer: &Syncer, failed: &OnceLock<RecordError>) {
 
 fn write_lines(file: &EventFile, lines: &[u8], failed: &OnceLock<RecordError>) {
     if failed.get().is_none()
-        && let Err(error) = (&file.file).write_all(lines)
+        && let Err(error) = file.write(lines)
     {
-        failed.get_or_init(|| RecordError::io("write", &file.path)(error));
+        failed.get_or_init(|| error);
     }
 }
 

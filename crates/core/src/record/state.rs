@@ -11,7 +11,7 @@ use data_encoding::BASE64;
 use crate::event::{Body, EventKind};
 use crate::redact::Redactor;
 
-use super::blobs::{BlobStore, hash};
+use super::blobs::{BlobStore, Blobs, hash};
 use super::index::IndexLog;
 use super::log::{EventLog, private};
 use super::queue::{Queue, WriterThread};
@@ -90,7 +90,9 @@ impl RecordState {
         for body in what.bodies() {
             *body = match std::mem::replace(body, Body::Text(String::new())) {
                 Body::Text(text) if is_frame => self.body(text.as_bytes(), redactor)?,
-                Body::Text(text) if is_shared => self.keep(self.blobs.put(text.as_bytes()))?,
+                Body::Text(text) if is_shared => {
+                    self.keep(self.blobs.put_shared(text.as_bytes()))?
+                }
                 Body::Text(text) if text.len() <= MAX_INLINE => Body::Text(text),
                 Body::Text(text) => self.placed(text.as_bytes())?,
                 Body::Base64(text) => {
@@ -167,6 +169,11 @@ impl RecordState {
     pub(super) fn write_through(&self, log: &EventLog) -> Result<(), RecordError> {
         log.write_through(self.queue(), &self.failed);
         self.check()
+    }
+
+    /// The bodies that are stored as blobs.
+    pub(super) fn blobs(&self) -> Blobs {
+        self.blobs.reader()
     }
 
     pub(super) fn queue(&self) -> &Arc<Queue> {

@@ -50,6 +50,12 @@ pub struct RunWriter {
     log: EventLog,
 }
 
+/// Starts the records of a run's trials.
+#[derive(Debug, Clone)]
+pub struct TrialStarter {
+    shared: Arc<RecordState>,
+}
+
 /// Writes one trial. If it is dropped before [`TrialWriter::end`], the trial has not ended.
 #[derive(Debug)]
 pub struct TrialWriter {
@@ -86,7 +92,7 @@ impl EndedTrial {
     pub(crate) fn take_events(&mut self) -> Option<(EventReader, Blobs)> {
         let path = self.shared.folder.join(TRIALS).join(&self.file);
         let events = EventReader::of_lines(&path, self.lines.take()?);
-        Some((events, Blobs::of_run(&self.shared.folder)))
+        Some((events, self.shared.blobs()))
     }
 
     /// The start of its run by the wall clock.
@@ -195,7 +201,7 @@ impl WrittenEvents {
 
     /// Where their large bodies are.
     pub fn blobs(&self) -> Blobs {
-        Blobs::of_run(&self.shared.folder)
+        self.shared.blobs()
     }
 }
 
@@ -231,7 +237,7 @@ impl RunWriter {
         let when = redactor.text(&started.started).into_owned();
         let mut run = Self {
             shared: RecordState::open(folder, redactor, options, lock, when)?,
-            log: EventLog::create(path, 0)?,
+            log: EventLog::create(path)?,
         };
         run.append(0, EventKind::RunStarted(started))?;
         run.sync()?;
@@ -297,36 +303,14 @@ impl RunWriter {
         name: &str,
         started: TrialStarted,
     ) -> Result<TrialWriter, RecordError> {
-        let shared = &self.shared;
-        shared.check()?;
-        let started = shared.redactor.trial_started(started);
-        let stem = format!(
-            "{}.{}",
-            trial_stem(&shared.redactor.text(name)),
-            started.attempt
-        );
-        let trials = shared.folder.join(TRIALS);
-        let path = trials.join(format!("{stem}{PART}"));
-        let ended = trials.join(format!("{stem}{ENDED}"));
-        if let Some(path) = [&path, &ended].into_iter().find(|path| path.exists()) {
-            return Err(RecordError::TrialExists { path: path.clone() });
+        self.trials().start(at, name, started)
+    }
+
+    /// Starts the records of trials, also elsewhere.
+    pub fn trials(&self) -> TrialStarter {
+        TrialStarter {
+            shared: self.shared.clone(),
         }
-        let log = shared.keep(EventLog::create(path, at))?;
-        let mut trial = TrialWriter {
-            shared: shared.clone(),
-            log,
-            stem,
-            blob_bytes: 0,
-            redactor: shared.redactor.scoped(),
-            is_ending: false,
-        };
-        shared.append(&mut trial.log, at, EventKind::TrialStarted(started.clone()))?;
-        shared.keep(shared.index.began(&TrialBegan {
-            file: format!("{}{ENDED}", trial.stem),
-            trial: started,
-            at,
-        }))?;
-        Ok(trial)
     }
 
     /// Waits until everything appended, also to trials, can be read.
@@ -353,6 +337,56 @@ impl RunWriter {
     /// The redactor for everything written.
     pub fn redactor(&self) -> &Redactor {
         &self.shared.redactor
+    }
+}
+
+impl TrialStarter {
+    /// Starts the record of a trial.
+    pub fn start(
+        &self,
+        at: u64,
+        name: &str,
+        started: TrialStarted,
+    ) -> Result<TrialWriter, RecordError> {
+        let shared = &self.shared;
+        shared.check()?;
+        let started = shared.redactor.trial_started(started);
+        let stem = format!(
+            "{}.{}",
+            trial_stem(&shared.redactor.text(name)),
+            started.attempt
+        );
+        let trials = shared.folder.join(TRIALS);
+        let path = trials.join(format!("{stem}{PART}"));
+        let ended = trials.join(format!("{stem}{ENDED}"));
+        if let Some(path) = [&path, &ended].into_iter().find(|path| path.exists()) {
+            return Err(RecordError::TrialExists { path: path.clone() });
+        }
+        // The file is created with its first line. Nothing here waits for the disk.
+        let log = EventLog::begin(path, at);
+        shared.keep(shared.index.began(
+            shared.queue(),
+            &TrialBegan {
+                file: format!("{stem}{ENDED}"),
+                trial: started.clone(),
+                at,
+            },
+        ))?;
+        let mut trial = TrialWriter {
+            shared: shared.clone(),
+            log,
+            stem,
+            blob_bytes: 0,
+            redactor: shared.redactor.scoped(),
+            is_ending: false,
+        };
+        shared.append(&mut trial.log, at, EventKind::TrialStarted(started))?;
+        Ok(trial)
+    }
+
+    /// The folder of the run.
+    pub fn folder(&self) -> &Path {
+        &self.shared.folder
     }
 }
 

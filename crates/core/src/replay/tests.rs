@@ -258,7 +258,8 @@ fn an_outline_covers_tools_and_calls() {
             name: tool.to_owned(),
             description: None,
             schema: json!({}),
-        }],
+        }]
+        .into(),
         ..ModelRequest::default()
     };
     let one = outlined(&with("a", "a", "monday"));

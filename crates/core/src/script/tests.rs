@@ -68,7 +68,8 @@ fn asked(prompt: &str, rounds: &[&[&str]]) -> ModelRequest {
             tool("clock"),
             tool("fs__a_b"),
             tool("t_1st"),
-        ],
+        ]
+        .into(),
         must_call: Some("clock".to_owned()),
         ..ModelRequest::default()
     }

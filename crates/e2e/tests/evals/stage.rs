@@ -350,9 +350,9 @@ impl Stage {
         let context = Arc::new(context);
         let running = runner::run(
             context.clone(),
-            &writer,
+            writer.trials(),
             Instant::now(),
-            &trials,
+            trials,
             options,
             progress,
             interrupts,

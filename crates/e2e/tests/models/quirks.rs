@@ -104,7 +104,8 @@ async fn a_model_that_can_not_be_forced_is_told() {
             name: "verdict".to_owned(),
             description: None,
             schema: json!({}),
-        }],
+        }]
+        .into(),
         must_call: Some("verdict".to_owned()),
         system: Some("Judge.".to_owned()),
         ..hello()

@@ -66,7 +66,7 @@ fn tool(name: &str) -> Tool {
 /// A question, a failure, a call, an answer; then a judge.
 async fn conversation(asker: &ModelClient) -> Vec<ModelRequest> {
     let mut request = ModelRequest {
-        tools: vec![tool("add")],
+        tools: vec![tool("add")].into(),
         ..hello()
     };
     let mut requests = vec![request.clone()];
@@ -89,7 +89,7 @@ async fn conversation(asker: &ModelClient) -> Vec<ModelRequest> {
         ..asker.clone()
     };
     let verdict = ModelRequest {
-        tools: vec![tool("verdict")],
+        tools: vec![tool("verdict")].into(),
         ..hello()
     };
     requests.push(verdict.clone());
@@ -136,7 +136,7 @@ async fn a_conversation_can_be_read_back_from_its_record() {
                 messages.append(&mut request.messages);
                 read.push(ModelRequest {
                     messages,
-                    tools: tools.clone(),
+                    tools: tools.clone().into(),
                     ..request
                 });
                 assert_eq!(one.model, "openai:gpt-5");

@@ -89,7 +89,8 @@ pub fn eventful() -> ModelRequest {
             name: "add".to_owned(),
             description: None,
             schema: json!({"oneOf": [{"properties": {"a": {"type": "integer"}}}]}),
-        }],
+        }]
+        .into(),
         must_call: Some("add".to_owned()),
         max_tokens: Some(100),
         temperature: Some(0.5),
@@ -147,7 +148,7 @@ async fn every_tool_of_real_servers_is_sent_as_providers_take_it() {
     for provider in ALL {
         for (list, tools) in tool_lists() {
             let request = ModelRequest {
-                tools: tools.clone(),
+                tools: tools.clone().into(),
                 ..hello()
             };
             let body = sent(provider, &request).await;
@@ -322,7 +323,8 @@ async fn an_argument_with_a_name_that_is_not_taken_comes_back_under_its_own() {
             name: "add".to_owned(),
             description: None,
             schema: json!({"type": "object", "properties": {"größe [cm]": {"type": "integer"}}}),
-        }],
+        }]
+        .into(),
         ..hello()
     };
     let model = Provider::Anthropic.model(&fixture);

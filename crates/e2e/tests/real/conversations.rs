@@ -103,13 +103,14 @@ fn a_conversation_on_everything_has_its_elicitation_answered_or_declined() {
     );
 }
 
+/// One call at a time: of two calls at once, this server loses the effect of one.
 const MEMORY: &str = r"
   - when: {user: lives in London, results: 0}
     reply: {calls: [{tool: create_entities, arguments: {entities: [{name: Ada, entityType: person, observations: [lives in London]}]}}]}
   - when: {user: moved, results: 1}
-    reply: {calls: [
-      {tool: delete_observations, arguments: {deletions: [{entityName: Ada, observations: [lives in London]}]}},
-      {tool: add_observations, arguments: {observations: [{entityName: Ada, contents: [lives in Paris]}]}}]}
+    reply: {calls: [{tool: delete_observations, arguments: {deletions: [{entityName: Ada, observations: [lives in London]}]}}]}
+  - when: {user: moved, results: 2}
+    reply: {calls: [{tool: add_observations, arguments: {observations: [{entityName: Ada, contents: [lives in Paris]}]}}]}
   - when: {user: Where, results: 3}
     reply: {calls: [{tool: open_nodes, arguments: {names: [Ada]}}]}
   - when: {user: Where}

@@ -48,7 +48,7 @@ pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> 
         request: ModelRequest {
             system: building.system_text(),
             messages: building.messages,
-            tools,
+            tools: tools.into(),
             must_call: body["tool_choice"]["name"].as_str().map(str::to_owned),
             max_tokens: body["max_output_tokens"].as_u64(),
             temperature: body["temperature"].as_f64(),

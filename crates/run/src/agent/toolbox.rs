@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use proctor_core::event::FindingKind;
 use proctor_core::hint::{listed, nearest};
-use proctor_core::model::{Arguments, Media, Tool, ToolCall, ToolResult};
+use proctor_core::model::{Arguments, Media, Tool, ToolCall, ToolResult, Tools};
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
@@ -37,7 +37,7 @@ pub struct ConnectedServer {
 /// The tools that an agent can call.
 pub struct Toolbox {
     servers: Vec<ConnectedServer>,
-    tools: Vec<Tool>,
+    tools: Tools,
     routes: HashMap<String, ToolRoute>,
 }
 
@@ -69,7 +69,7 @@ impl Toolbox {
     pub fn bare(servers: Vec<ConnectedServer>) -> Self {
         Self {
             servers,
-            tools: Vec::new(),
+            tools: Tools::default(),
             routes: HashMap::new(),
         }
     }
@@ -127,13 +127,13 @@ impl Toolbox {
         }
         Self {
             servers,
-            tools,
+            tools: tools.into(),
             routes,
         }
     }
 
     /// The tools as models see them.
-    pub fn tools(&self) -> &[Tool] {
+    pub fn tools(&self) -> &Tools {
         &self.tools
     }
 

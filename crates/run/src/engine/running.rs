@@ -11,6 +11,7 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::{Isolation, Server, Workspace};
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 
 use super::folder::OpenRun;
 use super::host::{Host, HostNotice};
@@ -293,20 +294,23 @@ impl RunInProgress {
         interrupts: &mut UnboundedReceiver<()>,
     ) -> (RunCompletion, usize) {
         let (interrupt, heard) = unbounded_channel();
-        let running = runner::run(
+        // On a worker, as its trials: they start and end without waking up this thread. Dropped, it ends.
+        let mut runner = JoinSet::new();
+        runner.spawn(runner::run(
             context.clone(),
-            &self.written.writer,
+            self.written.writer.trials(),
             self.written.started,
-            &self.written.trials,
+            self.written.trials.clone(),
             options,
             progress,
             heard,
-        );
-        let mut running = std::pin::pin!(running);
+        ));
         let mut stops = 0;
         let finished = loop {
             tokio::select! {
-                finished = &mut running => break finished,
+                Some(finished) = runner.join_next() => {
+                    break finished.unwrap_or_else(|panic| Err(RunError::Bug(panic.to_string())));
+                }
                 Some(()) = interrupts.recv() => {
                     stops += 1;
                     // The runner may have ended already.

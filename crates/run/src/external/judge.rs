@@ -210,7 +210,7 @@ fn prompt(request: &ModelRequest) -> String {
             text.push_str("\n\n");
         }
     }
-    for tool in &request.tools {
+    for tool in request.tools.iter() {
         let (name, schema) = (&tool.name, &tool.schema);
         text.push_str(&format!(
             "There is no tool `{name}` here to be called. Instead, your whole reply must be what it would be \
@@ -276,7 +276,8 @@ mod tests {
                 name: "verdict".to_owned(),
                 description: None,
                 schema: serde_json::json!({"required": ["reason"]}),
-            }],
+            }]
+            .into(),
             ..ModelRequest::default()
         };
         let prompt = prompt(&request);

@@ -107,7 +107,7 @@ impl JudgeQuestion {
         ModelRequest {
             system: Some(rules(&self.boundary)),
             messages: vec![ModelMessage::User(user)],
-            tools: vec![ballot::tool()],
+            tools: vec![ballot::tool()].into(),
             must_call: Some(ballot::TOOL.to_owned()),
             max_tokens: None,
             temperature: Some(0.0),

@@ -18,11 +18,21 @@ use super::ending::{cancelled, errored};
 use crate::judge::{Criterion, Exhibits, Judge, Ruling};
 use crate::steps::Steps;
 use proctor_models::AskError;
+use proctor_wire::worker::Large;
 
 impl Trial {
-    /// Evaluates all checks of the case.
-    pub(super) async fn grade(&self, steps: &mut Steps, answer: &str) -> TrialEnded {
-        match self.folded().await {
+    /// Evaluates all checks of the case, on the record as it was folded after the task or is now.
+    pub(super) async fn grade(
+        &self,
+        steps: &mut Steps,
+        answer: &str,
+        folded: Option<Large<FoldedTrial>>,
+    ) -> TrialEnded {
+        let folded = match folded {
+            Some(folded) => Ok(folded),
+            None => self.folded().await,
+        };
+        match folded {
             Ok(folded) => self.grade_by(steps, answer, &folded).await,
             Err(ended) => ended,
         }

@@ -52,7 +52,7 @@ impl Trial {
         };
         self.phase(Phase::Grade);
         steps.agent_answered(answer.clone());
-        self.grade(steps, &answer).await
+        self.grade(steps, &answer, None).await
     }
 
     /// What the row expects, as the record holds it.
@@ -113,7 +113,7 @@ impl Trial {
         let request = ModelRequest {
             system: tools.instructions(),
             messages: input.messages.iter().map(message).collect(),
-            tools: tools.tools().to_vec(),
+            tools: tools.tools().clone(),
             ..ModelRequest::default()
         };
         let asker = self.asker(model, Purpose::Agent);

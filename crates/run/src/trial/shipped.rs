@@ -185,7 +185,7 @@ impl Trial {
         let request = ModelRequest {
             system: tools.instructions(),
             messages,
-            tools: tools.tools().to_vec(),
+            tools: tools.tools().clone(),
             ..ModelRequest::default()
         };
         let said = asker.ask(&request).await.map_err(|e| unanswered(&e))?;

@@ -159,7 +159,7 @@ fn run(
     host: &dyn Host,
 ) -> anyhow::Result<Exit> {
     let targets = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref(), None)?;
-    let runtime = threads::many_workers(None)?;
+    let runtime = threads::for_trials(flags.jobs.unwrap_or(flags.parallel))?;
     // Before the first byte is written: a file size limit must be an error, not end the process.
     let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;
     let heading = plan(&prepared);

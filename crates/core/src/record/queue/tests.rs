@@ -31,7 +31,7 @@ fn stuck() -> BlockedQueue {
         writer: WriterThread::start(folder.path(), syncer, failed.clone()).unwrap(),
         file: Arc::new(EventFile {
             path: folder.path().join("pipe"),
-            file: File::from(OwnedFd::from(writer)),
+            file: File::from(OwnedFd::from(writer)).into(),
         }),
         reader,
         failed,
@@ -141,7 +141,7 @@ fn lines_that_are_written_through_are_in_order_and_there_at_once() {
     let path = folder.path().join("lines");
     let BlockedQueue { writer, .. } = stuck();
     let file = Arc::new(EventFile {
-        file: File::create(&path).unwrap(),
+        file: File::create(&path).unwrap().into(),
         path: path.clone(),
     });
     let failed = OnceLock::new();

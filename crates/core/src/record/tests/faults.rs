@@ -152,6 +152,7 @@ fn a_folder_has_one_writer_and_one_run() {
     let run = create(folder.path());
     let trial = run.trial(0, "x", trial_started(1)).unwrap();
     assert!(matches!(again(), RecordError::Locked { .. }));
+    run.flush();
     let error = run.trial(0, "x", trial_started(1)).unwrap_err();
     assert!(matches!(error, RecordError::TrialExists { .. }));
     drop(run);
@@ -159,6 +160,22 @@ fn a_folder_has_one_writer_and_one_run() {
     assert!(matches!(again(), RecordError::Locked { .. }));
     trial.end(1, passed()).unwrap();
     assert!(matches!(again(), RecordError::HoldsARun { .. }));
+}
+
+#[test]
+fn a_trial_that_is_started_twice_at_once_fails_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let one = run.trial(0, "x", trial_started(1)).unwrap();
+    let Ok(two) = run.trial(0, "x", trial_started(1)) else {
+        // The file of the first was there already.
+        return;
+    };
+    let ended = [one.end(1, passed()), two.end(1, passed())];
+    let exists = |result: &Result<EndedTrial, RecordError>| {
+        matches!(result, Err(RecordError::TrialExists { .. }))
+    };
+    assert!(ended.iter().any(exists), "{ended:?}");
 }
 
 #[test]
