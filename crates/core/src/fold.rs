@@ -12,6 +12,7 @@
 mod calls;
 mod conduct;
 mod findings;
+mod live;
 mod messages;
 mod pairing;
 mod refusal;
@@ -41,6 +42,7 @@ use self::messages::MessagePosition;
 use self::pairing::Pairing;
 
 pub use self::conduct::{Conduct, Excuse, NoAnswer, ServerEnd, UnansweredCall};
+pub use self::live::LiveFold;
 pub use self::server_requests::ServerRequest;
 use self::server_requests::ServerRequestFold;
 pub use self::text::ClippedText;

@@ -15,10 +15,10 @@ use std::io::Write;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{EventKind, TrialEnded, TrialStarted};
-use crate::fold::{Fold, FoldOptions};
+use crate::fold::{Fold, FoldOptions, LiveFold};
 use crate::record::{
-    Blobs, EndedTrial, EventReader, INDEX, PART, RecordError, RunReader, TrialBegan, TrialFile,
-    TrialWriter, private,
+    Blobs, EndedTrial, EventReader, FileDigest, INDEX, PART, RecordError, RunReader, TrialBegan,
+    TrialFile, TrialWriter, private,
 };
 
 pub use self::attempt::{Attempt, CallTotals, CheckVerdict, FindingCounts, FoundKind};
@@ -71,8 +71,15 @@ pub fn end_trial(trial: TrialWriter, at: u64, ended: TrialEnded) -> Result<(), R
 /// Adds the line of an ended trial. A trial whose file can't be folded gets none; readers of the
 /// run get the same error.
 pub fn add(ended: &mut EndedTrial) -> Result<(), RecordError> {
-    let entry = if let Some((events, blobs)) = ended.take_events() {
-        folded(events, &blobs, ended.run(), ended.file()).map(Some)
+    add_after(ended, None)
+}
+
+/// The same, for a trial of which some events may be folded already, with [`FoldOptions::for_checks`]. No person makes
+/// calls in it, so these count the same calls.
+pub fn add_after(ended: &mut EndedTrial, live: Option<LiveFold>) -> Result<(), RecordError> {
+    let live = live.unwrap_or_else(|| LiveFold::new(fold_options()));
+    let entry = if let Some((events, blobs, digest)) = ended.take_events(live.position()) {
+        followed(live, events, &blobs, digest, ended).map(Some)
     } else {
         RunReader::open(ended.folder()).and_then(|run| match run.trial_file(ended.file()) {
             Some(file) => entry_of(&run, &file).map(Some),
@@ -83,6 +90,26 @@ pub fn add(ended: &mut EndedTrial) -> Result<(), RecordError> {
         Ok(Some(entry)) => ended.append_to_index(&IndexLine::Ended(Box::new(entry))),
         Ok(None) | Err(_) => Ok(()),
     }
+}
+
+/// The entry of a trial whose last events are in memory.
+fn followed(
+    mut live: LiveFold,
+    events: EventReader,
+    blobs: &Blobs,
+    digest: FileDigest,
+    ended: &EndedTrial,
+) -> Result<IndexEntry, RecordError> {
+    live.follow(events, blobs)?;
+    Ok(IndexEntry {
+        version: INDEX_VERSION,
+        run: ended.run().to_owned(),
+        file: ended.file().to_owned(),
+        bytes: digest.bytes,
+        sha256: digest.sha256,
+        events: live.position().events,
+        attempt: Attempt::of(live.finish()),
+    })
 }
 
 /// The entries of all attempts of a run, by file name. See [`each`].
@@ -257,11 +284,7 @@ fn folded(
     run: &str,
     file: &str,
 ) -> Result<IndexEntry, RecordError> {
-    let mut fold = Fold::new(FoldOptions {
-        payload_bytes: 0,
-        text_bytes: 0,
-        ..FoldOptions::default()
-    });
+    let mut fold = Fold::new(fold_options());
     let mut events = events.hashed();
     for event in events.by_ref() {
         fold.push(&event?, blobs)?;
@@ -280,6 +303,15 @@ fn folded(
         events: read,
         attempt: Attempt::of(fold.finish()),
     })
+}
+
+/// An entry needs no payloads and texts.
+fn fold_options() -> FoldOptions {
+    FoldOptions {
+        payload_bytes: 0,
+        text_bytes: 0,
+        ..FoldOptions::default()
+    }
 }
 
 /// The line of an entry.

@@ -4,7 +4,7 @@
 //! stop; all decisions are made here.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use proctor_core::event::{Outcome, TrialEnded, TrialStarted};
@@ -279,6 +279,7 @@ impl Runner {
             waiting: RetryWait::default(),
             replay: self.context.replay(&case.id.0, &agent.name, spec.repeat)?,
             listed: OnceLock::new(),
+            live: Mutex::default(),
         };
         let stop = self.stop.subscribe();
         let began = Instant::now();

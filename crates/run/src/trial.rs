@@ -21,12 +21,12 @@ mod under_way;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use proctor_core::decision::{blame_for_failure, server_failure};
 use proctor_core::event::{Actor, Blame, EventKind, Outcome, Phase, Purpose, TrialEnded};
-use proctor_core::fold::FoldedTrial;
+use proctor_core::fold::{FoldedTrial, LiveFold};
 use proctor_core::index;
 use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
@@ -66,6 +66,8 @@ pub(crate) struct Trial {
     pub(crate) replay: Option<Replay>,
     /// The tools of servers, in a run without a preflight.
     pub(crate) listed: OnceLock<BTreeMap<String, Vec<String>>>,
+    /// What was folded of a short record so far.
+    pub(crate) live: Mutex<Option<LiveFold>>,
 }
 
 impl Trial {
@@ -402,12 +404,14 @@ impl Trial {
             return Ok(ended);
         };
         let (tell, told) = oneshot::channel();
+        let live = std::mem::take(&mut self.live);
+        let live = live.into_inner().unwrap_or_default();
         trial.end_then(at, ended.clone(), |written| {
             // This thread may wait, but not for long.
             let indexed = written.and_then(|mut trial| {
                 let is_short = trial.is_short();
                 if is_short {
-                    index::add(&mut trial)?;
+                    index::add_after(&mut trial, live)?;
                 }
                 Ok((trial, is_short))
             });

@@ -12,7 +12,7 @@ use std::time::Instant;
 use proctor_core::event::{
     Actor, ConnectionEnd, ConnectionId, EndedBy, EventKind, Finding, FindingKind, WireKind,
 };
-use proctor_core::fold::{self, FoldOptions, FoldedTrial};
+use proctor_core::fold::{self, FoldOptions, FoldedTrial, LiveFold};
 use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
 use proctor_core::record::{Blobs, Bodies, EventReader, QueueCapacity, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
@@ -207,7 +207,19 @@ impl Recorder {
         let Some(written) = written else {
             return Ok(None);
         };
-        Ok(Some((written.open()?, written.blobs())))
+        let blobs = written.blobs();
+        Ok(Some((written.open()?, blobs)))
+    }
+
+    /// Lets a fold follow what was written since; `false` without a record. Blocks.
+    pub fn follow(&self, live: &mut LiveFold) -> Result<bool, RecordError> {
+        let written = self.lock().trial.as_ref().map(TrialWriter::written);
+        let Some(written) = written else {
+            return Ok(false);
+        };
+        let blobs = written.blobs();
+        live.follow(written.open_at(live.position())?, &blobs)?;
+        Ok(true)
     }
 
     /// Takes the trial back to end it, after the end of each connection. Later events are lost.

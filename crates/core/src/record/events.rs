@@ -61,11 +61,12 @@ impl EventReader {
         Self::open_at(path, Position::default())
     }
 
-    /// Reads lines that are still in memory: the whole of a file.
-    pub(super) fn of_lines(path: &Path, lines: Vec<u8>) -> Self {
+    /// Reads lines that are still in memory: the whole of a file, from a position that an earlier reader of it reached.
+    pub(super) fn of_lines(path: &Path, lines: Vec<u8>, position: Position) -> Self {
         let capacity = lines.len().max(1);
-        let content = Content::Memory(Cursor::new(lines));
-        Self::over(path, content, capacity, Position::default())
+        let mut lines = Cursor::new(lines);
+        lines.set_position(position.bytes);
+        Self::over(path, Content::Memory(lines), capacity, position)
     }
 
     /// Opens a file at a position that an earlier reader of it reached.

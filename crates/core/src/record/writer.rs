@@ -14,8 +14,8 @@ use crate::event::{
 };
 use crate::redact::Redactor;
 
-use super::blobs::Blobs;
-use super::events::EventReader;
+use super::blobs::{Blobs, hash};
+use super::events::{EventReader, FileDigest, Position};
 use super::index::TrialBegan;
 use super::log::{EventLog, sync_folder};
 use super::name::trial_stem;
@@ -88,11 +88,20 @@ impl EndedTrial {
         self.lines.is_some()
     }
 
-    /// Its events, and where their large bodies are, without opening its file; `None` if it is long.
-    pub(crate) fn take_events(&mut self) -> Option<(EventReader, Blobs)> {
+    /// Its events from a position on, where their large bodies are, and the digest of all of them, without opening its
+    /// file; `None` if it is long.
+    pub(crate) fn take_events(
+        &mut self,
+        from: Position,
+    ) -> Option<(EventReader, Blobs, FileDigest)> {
         let path = self.shared.folder.join(TRIALS).join(&self.file);
-        let events = EventReader::of_lines(&path, self.lines.take()?);
-        Some((events, self.shared.blobs()))
+        let lines = self.lines.take()?;
+        let digest = FileDigest {
+            bytes: lines.len() as u64,
+            sha256: hash(&lines),
+        };
+        let events = EventReader::of_lines(&path, lines, from);
+        Some((events, self.shared.blobs(), digest))
     }
 
     /// The start of its run by the wall clock.
@@ -189,14 +198,19 @@ pub struct WrittenEvents {
 
 impl WrittenEvents {
     /// Reads them: from memory if they are few, otherwise from the file once they are in it.
-    pub fn open(&self) -> Result<EventReader, RecordError> {
-        if let Some(lines) = &self.lines {
+    pub fn open(self) -> Result<EventReader, RecordError> {
+        self.open_at(Position::default())
+    }
+
+    /// The same from a position on that an earlier reader reached.
+    pub fn open_at(self, position: Position) -> Result<EventReader, RecordError> {
+        if let Some(lines) = self.lines {
             // They are the bytes of the file, unless it could not be written.
             self.shared.check()?;
-            return Ok(EventReader::of_lines(&self.path, lines.clone()));
+            return Ok(EventReader::of_lines(&self.path, lines, position));
         }
         self.shared.queue().flush();
-        EventReader::open(&self.path)
+        EventReader::open_at(&self.path, position)
     }
 
     /// Where their large bodies are.

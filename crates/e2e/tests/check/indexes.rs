@@ -226,3 +226,47 @@ fn all_that_a_server_offers_is_kept_once() {
     fs::write(&path, older).unwrap();
     assert_eq!(json_of(&seen.record, &[])["summary"], told["summary"]);
 }
+
+/// Short trials are folded while they run, for checks and index at once. The files give the same.
+#[test]
+fn the_entries_of_a_run_are_those_that_its_files_give() {
+    let script = |text: &str| json!([{"script": {"inline": format!("#!/bin/sh\n{text}\n")}}]);
+    let tasks = [
+        ("good", json!({})),
+        ("bad", json!({})),
+        ("slow", json!({"limits": {"timeout": "300ms"}})),
+        (
+            "set-up",
+            json!({"setup": script("echo hello"), "verify": script("exit 0")}),
+        ),
+        ("unset", json!({"setup": script("exit 1")})),
+        ("unverified", json!({"verify": script("exit 1")})),
+        ("dirty", json!({"cleanup": script("exit 1")})),
+    ];
+    for isolation in ["trial", "run"] {
+        let suite = suite(&tasks);
+        let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+        suite.eval(
+            &json!({"isolation": isolation}),
+            &json!({"assertions": assertions}),
+        );
+        let seen = suite.check(&["--jobs", "2", "--runs", "2"]).run();
+        assert_eq!(seen.code, Some(1), "{}", seen.stderr);
+        let run = RunReader::open(&seen.record).unwrap();
+        let mut folded = Vec::new();
+        index::each_folded(&run, |entry| folded.push(entry)).unwrap();
+        assert_eq!(folded.len(), 14);
+        let stored = fs::read_to_string(seen.record.join("index.jsonl")).unwrap();
+        for entry in &folded {
+            let line = json!({"ended": entry}).to_string();
+            let line: Value = serde_json::from_str(&line).unwrap();
+            let mut lines = stored
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap());
+            assert!(
+                lines.any(|stored: Value| stored == line),
+                "{line}\nnot in\n{stored}"
+            );
+        }
+    }
+}

@@ -3,9 +3,11 @@
 //! The decision itself is in [`proctor_core::decision`]; this module calls it for every kind of
 //! agent.
 
+use std::sync::PoisonError;
+
 use proctor_core::decision::{self, TrialFailure};
 use proctor_core::event::{Blame, TrialEnded};
-use proctor_core::fold::{Fold, FoldOptions, FoldedTrial};
+use proctor_core::fold::{Fold, FoldOptions, FoldedTrial, LiveFold};
 use proctor_core::record::RecordError;
 
 use super::Trial;
@@ -19,7 +21,24 @@ const TEXT_BYTES: usize = 4 << 20;
 impl Trial {
     /// The events so far, in the form that checks read.
     pub(super) async fn folded(&self) -> Result<Large<FoldedTrial>, TrialEnded> {
-        self.fold(FoldOptions::for_checks()).await
+        if !self.recorder.is_short() {
+            return self.fold(FoldOptions::for_checks()).await;
+        }
+        let folded = self.follow();
+        let folded = folded.map_err(|error| errored(Blame::Infra, error.to_string()))?;
+        Ok(Large::new(folded, self.recorder.bytes()))
+    }
+
+    /// Folds the events of a short record that were not folded yet.
+    fn follow(&self) -> Result<FoldedTrial, RecordError> {
+        let mut kept = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = kept
+            .take()
+            .unwrap_or_else(|| LiveFold::new(FoldOptions::for_checks()));
+        self.recorder.follow(&mut live)?;
+        let folded = live.folded();
+        *kept = Some(live);
+        Ok(folded)
     }
 
     /// The same with the turns of the agent's model, and whole texts.
