@@ -51,9 +51,7 @@ fn main() -> std::process::ExitCode {
     // Scripts and `proctor doctor` ask often, and need neither a thread nor the other arguments.
     let words: Vec<_> = std::env::args_os().skip(1).take(2).collect();
     if matches!(&words[..], [word] if ["--version", "-V", "version"].iter().any(|v| word == v)) {
-        // A closed pipe is no error.
-        let _ = output::result(VERSION);
-        return Exit::Ok.into();
+        return exit_code(output::result(VERSION).map(|()| Exit::Ok));
     }
     completion::answer();
     match threads::main_thread(run) {
@@ -106,6 +104,11 @@ fn run() -> std::process::ExitCode {
         Command::Man(args) => commands::man::run(&args),
         Command::Version => output::result(VERSION).map(|()| Exit::Ok),
     };
+    exit_code(done)
+}
+
+/// The exit code of a command, after its error is shown.
+fn exit_code(done: anyhow::Result<Exit>) -> std::process::ExitCode {
     match done {
         Ok(exit) => exit.into(),
         // The reader closed the pipe.

@@ -20,9 +20,6 @@ const PREFIX: &str = "proctor-scratch-";
 /// The file in a folder that its process keeps locked.
 const LOCK: &str = "lock";
 
-/// The number of random characters in the name of a renewed folder: two folders never get the same one.
-const RENEWED: usize = 16;
-
 /// How often to retry removing a folder that another process still writes to.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(200);
@@ -72,39 +69,29 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Gives the folder another name if it holds nothing but this empty subfolder, so that it is as good as a new one.
-    /// Returns the folder as it was otherwise.
+    /// Gives the folder another name if it holds nothing but this empty subfolder, which is made anew: what still knows
+    /// the old one can't write into it. Otherwise returns the folder, to be removed.
     ///
-    /// On ext4, to remove folders and to create others takes more time the more were removed in the last seconds.
+    /// On ext4, to remove folders and to create others takes more time the more were removed in the last minutes.
     pub fn renew(mut self, name: &str) -> Result<Self, Self> {
-        if !self.is_new(name) {
+        let is_empty = fs::remove_dir(self.path.join(name)).is_ok();
+        let holds_lock_only = fs::read_dir(&self.path)
+            .is_ok_and(|mut entries| entries.next().is_some() && entries.next().is_none());
+        if !is_empty || !holds_lock_only || !is_own_folder(&self.path) {
             return Err(self);
         }
         let parent = self.path.parent().map(Path::to_owned).unwrap_or_default();
         let renamed = tempfile::Builder::new()
             .prefix(PREFIX)
-            .rand_bytes(RENEWED)
             .make_in(parent, |path| fs::rename(&self.path, path));
-        match renamed.map(|renamed| renamed.into_temp_path().keep()) {
-            Ok(Ok(path)) => {
-                self.path = path;
-                Ok(self)
-            }
-            Ok(Err(_)) | Err(_) => Err(self),
-        }
-    }
-
-    /// Whether the folder is as it was when this subfolder was made.
-    fn is_new(&self, name: &str) -> bool {
-        let inner = self.path.join(name);
-        let holds = |path: &Path, count: usize| {
-            fs::read_dir(path).is_ok_and(|entries| entries.take(count + 1).count() == count)
+        let Ok(Ok(path)) = renamed.map(|renamed| renamed.into_temp_path().keep()) else {
+            return Err(self);
         };
-        is_own_folder(&self.path)
-            && is_own_folder(&inner)
-            && holds(&inner, 0)
-            && holds(&self.path, 2)
-            && self.path.join(LOCK).is_file()
+        self.path = path;
+        match self.folder(name) {
+            Ok(_) => Ok(self),
+            Err(_) => Err(self),
+        }
     }
 
     /// Removes the folder, with everything in it. The error says why a part of it is left.
@@ -289,8 +276,14 @@ mod tests {
         let empty = Scratch::new_in(parent.path()).unwrap();
         empty.folder("trial").unwrap();
         let before = empty.path().to_owned();
+        let held = File::open(before.join("trial")).unwrap();
         let renewed = empty.renew("trial").unwrap();
         assert!(!before.exists());
+        assert_eq!(renewed.path().as_os_str().len(), before.as_os_str().len());
+        // Whoever has it open still can't make anything in the new one.
+        let old = held.metadata().unwrap();
+        let new = fs::metadata(renewed.path().join("trial")).unwrap();
+        assert_eq!((old.nlink(), new.mode() & 0o777), (0, 0o700));
         assert_ne!(renewed.path(), before);
         sweep_in(parent.path());
         assert!(renewed.path().join("trial").exists());
@@ -301,12 +294,11 @@ mod tests {
     #[test]
     fn a_folder_that_was_changed_is_not_renewed() {
         let parent = tempfile::tempdir().unwrap();
-        let changes: [fn(&Path); 7] = [
+        let changes: [fn(&Path); 6] = [
             |trial| fs::write(trial.join("note"), "x").unwrap(),
             |trial| fs::create_dir(trial.join("folder")).unwrap(),
             |trial| symlink("..", trial.join("link")).unwrap(),
             |trial| fs::write(trial.with_file_name("beside"), "x").unwrap(),
-            |trial| fs::set_permissions(trial, Permissions::from_mode(0o755)).unwrap(),
             |trial| fs::remove_dir(trial).unwrap(),
             |trial| {
                 fs::remove_dir(trial).unwrap();

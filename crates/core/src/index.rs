@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::event::{EventKind, TrialEnded, TrialStarted};
 use crate::fold::{Fold, FoldOptions, LiveFold};
 use crate::record::{
-    Blobs, EndedTrial, EventReader, FileDigest, INDEX, PART, RecordError, RunReader, TrialBegan,
-    TrialFile, TrialWriter, private,
+    Blobs, ENDED, EndedTrial, EventReader, FileDigest, INDEX, PART, RecordError, RunReader, TRIALS,
+    TrialBegan, TrialFile, TrialWriter, private,
 };
 
 pub use self::attempt::{Attempt, CallTotals, CheckVerdict, FindingCounts, FoundKind};
@@ -226,7 +226,14 @@ pub(crate) fn rendered(run: &RunReader) -> Result<Vec<u8>, RecordError> {
 /// The trials that have begun and not ended, according to the index. If no process writes the run,
 /// they are abandoned.
 pub fn under_way(run: &RunReader) -> Vec<TrialBegan> {
-    stored::under_way(run)
+    let trials = run.folder().join(TRIALS);
+    let mut began = stored::under_way(run);
+    // A writer that was killed may have left a line without a file.
+    began.retain(|began| {
+        let stem = began.file.strip_suffix(ENDED).unwrap_or(&began.file);
+        trials.join(format!("{stem}{PART}")).exists()
+    });
+    began
 }
 
 /// The entry of a file, and whether the index already holds it.

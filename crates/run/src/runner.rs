@@ -260,7 +260,12 @@ impl Runner {
             repeat: spec.repeat,
             attempt: spec.attempt,
         };
-        let writer = self.records.start(micros, &name, trial_started)?;
+        let start = || self.records.start(micros, &name, trial_started);
+        let writer = if self.records.has_room() {
+            start()?
+        } else {
+            worker::blocking(start)?
+        };
         let watch = TrialProgress {
             trial: self.first + at,
             to: self.detailed.then(|| self.progress.clone()),
@@ -284,7 +289,7 @@ impl Runner {
         let stop = self.stop.subscribe();
         let began = Instant::now();
         self.running
-            .spawn(async move { (at, began, trial.run(stop).await) });
+            .spawn(async move { (at, began, Box::pin(trial.run(stop)).await) });
         Ok(())
     }
 

@@ -75,7 +75,8 @@ pub(crate) struct FolderPool(Mutex<Vec<Scratch>>);
 impl FolderPool {
     /// A folder for the trial with this id.
     pub(crate) fn open(self: &Arc<Self>, id: &str) -> TrialFolder {
-        let folder = match self.lock().pop() {
+        let spare = self.lock().pop();
+        let folder = match spare {
             Some(spare) => TrialFolder::with(id, Some(spare)),
             None => worker::blocking(|| TrialFolder::with(id, None)),
         };
@@ -196,7 +197,7 @@ impl TrialFolder {
         let scratch = self.scratch.take()?;
         let path = std::mem::take(&mut self.values.dir);
         let keeps = keep.keeps(outcome);
-        // Most trials pass and leave nothing. After another outcome, a process may still use the folder.
+        // Most trials pass and leave nothing.
         let scratch = match (&self.pool, outcome) {
             (Some(pool), Outcome::Passed) => match scratch.renew(FOLDER) {
                 Ok(spare) => {
@@ -238,16 +239,13 @@ impl TrialFolder {
 
 /// The folder, and the path of the part that belongs to the trial: the rest holds a lock.
 fn create(spare: Option<Scratch>) -> io::Result<(Scratch, String)> {
-    let (scratch, dir) = match spare {
-        Some(spare) => {
-            let dir = spare.path().join(FOLDER);
-            (spare, dir)
-        }
-        None => {
-            let scratch = Scratch::new()?;
-            let dir = scratch.folder(FOLDER)?;
-            (scratch, dir)
-        }
+    let (scratch, dir) = if let Some(spare) = spare {
+        let dir = spare.path().join(FOLDER);
+        (spare, dir)
+    } else {
+        let scratch = Scratch::new()?;
+        let dir = scratch.folder(FOLDER)?;
+        (scratch, dir)
     };
     let dir = dir.into_os_string().into_string().map_err(|path| {
         let message = format!("the path `{}` is not UTF-8", path.display());

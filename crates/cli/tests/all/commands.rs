@@ -353,5 +353,5 @@ fn every_way_to_ask_for_the_version_prints_the_same() {
             "{args:?}"
         );
     }
-    assert_eq!(proctor(&["version", "check"]).output().code, Some(2));
+    assert_eq!(proctor(["version", "check"]).output().code, Some(2));
 }

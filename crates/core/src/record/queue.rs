@@ -58,17 +58,16 @@ impl EventFile {
         if lines.is_empty() {
             return Ok(());
         }
-        let mut file = match self.file.get() {
-            Some(file) => file,
-            None => {
-                let file = new_file(&self.path).map_err(|error| match error.kind() {
-                    ErrorKind::AlreadyExists => RecordError::TrialExists {
-                        path: self.path.clone(),
-                    },
-                    _ => RecordError::io("create", &self.path)(error),
-                })?;
-                self.file.get_or_init(|| file)
-            }
+        let mut file = if let Some(file) = self.file.get() {
+            file
+        } else {
+            let file = new_file(&self.path).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => RecordError::TrialExists {
+                    path: self.path.clone(),
+                },
+                _ => RecordError::io("create", &self.path)(error),
+            })?;
+            self.file.get_or_init(|| file)
         };
         file.write_all(lines)
             .map_err(RecordError::io("write", &self.path))
@@ -124,6 +123,8 @@ struct QueueState {
     /// Whether a caller waits for the queued lines.
     hurried: bool,
     closed: bool,
+    /// The threads that wait for progress, and the tasks.
+    waiting: usize,
     wakers: Vec<Waker>,
 }
 
@@ -145,12 +146,7 @@ impl Queue {
         line: &[u8],
         next: FollowUp,
     ) {
-        let state = self.lock();
-        let is_over = |state: &mut QueueState| state.bytes >= MAX_QUEUED;
-        let mut state = self
-            .progress
-            .wait_while(state, is_over)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.wait_while(self.lock(), |state| state.bytes >= MAX_QUEUED);
         let is_first = state.batches.is_empty();
         if slot.round != state.taken {
             *slot = QueueSlot {
@@ -189,8 +185,7 @@ impl Queue {
             state.hurried = true;
             self.work.notify_one();
         }
-        let state = self.progress.wait_while(state, |s| s.written < last);
-        drop(state.unwrap_or_else(PoisonError::into_inner));
+        drop(self.wait_while(state, |state| state.written < last));
     }
 
     /// Writes the queued lines of a file on this thread: they are in the file when it returns. Only the one
@@ -203,9 +198,8 @@ impl Queue {
     ) {
         // The thread may be writing earlier lines of the file, or take these meanwhile.
         let is_behind =
-            |state: &mut QueueState| state.written < state.taken && state.written <= slot.round;
-        let state = self.progress.wait_while(self.lock(), is_behind);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+            |state: &QueueState| state.written < state.taken && state.written <= slot.round;
+        let mut state = self.wait_while(self.lock(), is_behind);
         if slot.round != state.taken {
             return;
         }
@@ -223,8 +217,7 @@ impl Queue {
 
     /// Waits until there is room.
     pub(super) fn wait_for_room(&self) {
-        let waiting = self.progress.wait_while(self.lock(), |s| s.bytes >= FULL);
-        drop(waiting.unwrap_or_else(PoisonError::into_inner));
+        drop(self.wait_while(self.lock(), |state| state.bytes >= FULL));
     }
 
     /// Whether there is room; if not, the task is woken when there is.
@@ -276,9 +269,28 @@ impl Queue {
         } else {
             Vec::new()
         };
+        let is_awaited = state.waiting > 0;
         drop(state);
-        self.progress.notify_all();
+        // Each call asks the system, also if no thread waits.
+        if is_awaited {
+            self.progress.notify_all();
+        }
         woken
+    }
+
+    /// Waits for progress as long as something holds.
+    fn wait_while<'a>(
+        &self,
+        mut state: MutexGuard<'a, QueueState>,
+        holds: impl Fn(&QueueState) -> bool,
+    ) -> MutexGuard<'a, QueueState> {
+        while holds(&state) {
+            state.waiting += 1;
+            let waited = self.progress.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+        state
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {

@@ -376,7 +376,7 @@ impl TrialStarter {
         if let Some(path) = [&path, &ended].into_iter().find(|path| path.exists()) {
             return Err(RecordError::TrialExists { path: path.clone() });
         }
-        // The file is created with its first line. Nothing here waits for the disk.
+        // The file is created with its first line, by the thread that writes it.
         let log = EventLog::begin(path, at);
         shared.keep(shared.index.began(
             shared.queue(),
@@ -396,6 +396,11 @@ impl TrialStarter {
         };
         shared.append(&mut trial.log, at, EventKind::TrialStarted(started))?;
         Ok(trial)
+    }
+
+    /// Whether to start a trial takes only a moment.
+    pub fn has_room(&self) -> bool {
+        self.shared.queue().has_room()
     }
 
     /// The folder of the run.

@@ -105,11 +105,10 @@ fn typed(provider: Provider, number: usize, body: &Value) -> String {
 #[tokio::test]
 async fn the_vendors_types_accept_what_is_sent() {
     let mut requests = vec![hello(), eventful(), super::shown::request()];
-    requests.extend(
-        tool_lists()
-            .into_iter()
-            .map(|(_, tools)| ModelRequest { tools, ..hello() }),
-    );
+    requests.extend(tool_lists().into_iter().map(|(_, tools)| ModelRequest {
+        tools: tools.into(),
+        ..hello()
+    }));
     let mut module = IMPORTS.to_owned();
     for (which, provider) in super::ALL.into_iter().enumerate() {
         for (at, request) in requests.iter().enumerate() {

@@ -185,12 +185,8 @@ pub(super) fn write(run: &RunWriter, name: &str, live: &LiveTrial) {
     let text = Body::Text(live.answer.clone());
     trial.append(5, EventKind::AgentAnswered { text }).unwrap();
     let written = trial.written();
-    let folded = fold(
-        written.open().unwrap(),
-        &written.blobs(),
-        &FoldOptions::for_checks(),
-    )
-    .unwrap();
+    let blobs = written.blobs();
+    let folded = fold(written.open().unwrap(), &blobs, &FoldOptions::for_checks()).unwrap();
     if let Some(failure) = server_failure(&folded.conduct) {
         let ended = TrialEnded {
             outcome: failure.outcome,
