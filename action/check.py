@@ -15,6 +15,8 @@ from pathlib import Path
 
 # Exit codes of `proctor check` with which trials ran: a threshold may replace the suite's gate.
 GRADED = (0, 1)
+# The gates of `proctor check`, which thresholds do not replace.
+GATES = ("--no-regression", "--min-pass-rate", "--min-lower-bound", "--pass-hat", "--max-errors")
 
 
 def main() -> int:
@@ -78,19 +80,30 @@ def check(eval_file: str) -> dict[str, str]:
     command += [line.strip() for line in given("args").splitlines() if line.strip()]
     code = proctor(*command).returncode
     outputs = {"tier": "all", "folder": str(folder)}
+    is_shard = has_flag("--shard")
     if (record / "run.jsonl").exists():
         code = verified(code, record)
         outputs |= numbers(record)
         pack = folder / "run.tar.gz"
-        if proctor("result", "export", str(record), "--pack", str(pack)).returncode == 0:
+        # A part of a run is no base for pull requests.
+        if not is_shard and proctor("result", "export", str(record), "--pack", str(pack)).returncode == 0:
             outputs["pack"] = str(pack)
     for key, name in (("results-file", "out"), ("report", "report")):
         outputs[key] = str(files[name]) if files[name].exists() else ""
-    return outputs | {"exit-code": str(code), "passed": "true" if code == 0 else "false"}
+    # A shard that ran says nothing about the gate: `proctor result merge` does.
+    passed = ("" if is_shard else "true") if code == 0 else "false"
+    return outputs | {"exit-code": str(code), "passed": passed}
+
+
+def has_flag(*flags: str) -> bool:
+    lines = [line.strip() for line in given("args").splitlines()]
+    return any(line == flag or line.startswith((flag + "=", flag + " ")) for line in lines for flag in flags)
 
 
 def verified(code: int, record: Path) -> int:
-    """The exit code by the thresholds, if there are any and all trials have a verdict."""
+    """The exit code by the thresholds, if there are any and all trials have a verdict. Gates in `args` count too."""
+    if code != 0 and has_flag(*GATES):
+        return code
     thresholds = []
     for flag, name in (("--task", "task-pass-threshold"), ("--assertion", "assertion-pass-threshold")):
         if given(name):

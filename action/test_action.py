@@ -292,6 +292,18 @@ class ActionTest(unittest.TestCase):
         job = self.job(task_pass_threshold="0.6")
         self.assertEqual((job.exit, job.outputs["passed"]), (1, "false"))
 
+    def test_thresholds_do_not_replace_gates_of_the_flags(self) -> None:
+        self.suite(find="exit 1")
+        job = self.job(task_pass_threshold="0.5", args="--min-pass-rate\n90%")
+        self.assertEqual((job.exit, job.outputs["passed"]), (1, "false"))
+
+    def test_a_shard_is_neither_passed_nor_a_base(self) -> None:
+        self.suite(lend="exit 1", find="exit 1")
+        for shard in ("--shard\n1/2", "--shard=2/2"):
+            job = self.job(args=shard)
+            self.assertEqual((job.exit, job.outputs["passed"]), (0, ""), job.log)
+            self.assertNotIn("run.tar.gz", job.artifact or [])
+
     def test_a_job_can_go_on_after_a_failure(self) -> None:
         self.suite(find="exit 1")
         job = self.job(fail_on_error="false")

@@ -41,6 +41,8 @@ pub enum ComparisonAnswer {
 pub enum InconclusiveCause {
     /// A run was stopped when its gate was decided, so its trials are not a fair sample.
     Curtailed { run: String },
+    /// A run has no end, lacks trials, or is only a shard.
+    Unfinished { run: String },
     /// A record was changed after its trials ended.
     ChangedRecord { run: String, trials: Vec<String> },
     /// No case has the same id and content in both runs, with an agent of both.
@@ -51,6 +53,12 @@ pub enum InconclusiveCause {
     OpenTrials { base: u32, new: u32 },
     /// Even a total failure of the new run would not be a regression.
     TooFewTrials,
+    /// A case that always passed never passes any more, in too few trials to show more than chance.
+    Collapsed {
+        case: String,
+        base: (u32, u32),
+        new: (u32, u32),
+    },
 }
 
 /// How much more data would show a drop of 10 points four times in five.
@@ -227,6 +235,10 @@ fn answer(
     if at_best {
         return ComparisonAnswer::Regression;
     }
+    if let Some(run) = runs.iter().find(|run| run.unfinished) {
+        let run = run.run.clone();
+        return inconclusive(InconclusiveCause::Unfinished { run }, None);
+    }
     if at_worst {
         return inconclusive(InconclusiveCause::OpenTrials { base, new }, None);
     }
@@ -237,10 +249,19 @@ fn answer(
     // A base that rarely passes can't get much worse; that matters only if it got worse.
     let can_show = RegressionTest::can_show(strata_found)
         && (!is_worse || RegressionTest::base_allows(strata_found));
-    if can_show {
-        ComparisonAnswer::NoRegressionShown
-    } else {
-        inconclusive(InconclusiveCause::TooFewTrials, Some(more(strata_found)))
+    if !can_show {
+        return inconclusive(InconclusiveCause::TooFewTrials, Some(more(strata_found)));
+    }
+    match pairing.cells.iter().find(|cell| cell.has_collapsed()) {
+        Some(cell) => inconclusive(
+            InconclusiveCause::Collapsed {
+                case: cell.name.clone(),
+                base: (cell.base.passed, cell.base.counted()),
+                new: (cell.new.passed, cell.new.counted()),
+            },
+            None,
+        ),
+        None => ComparisonAnswer::NoRegressionShown,
     }
 }
 

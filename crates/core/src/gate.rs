@@ -105,8 +105,8 @@ impl Gate {
         Self::over(ruled.chain(conditions)).unless_missing(summary)
     }
 
-    /// A run that did not end and a merged run that lacks anything can't meet their gate: nobody knows what the rest,
-    /// such as the cleanup of the run, would show.
+    /// A run that did not end, a run with trials that never ran, and a merged run that lacks anything can't meet their
+    /// gate: nobody knows what the rest would show. A run that stopped since its gate was decided needs no more trials.
     fn unless_missing(self, summary: &Summary) -> Self {
         let is_merged = summary.plan.shard.is_some();
         let mut missing = match &summary.ended {
@@ -115,8 +115,10 @@ impl Gate {
             None => vec!["the run is not finished: it is still running, or was killed".to_owned()],
         };
         let not_run = summary.counts().not_run;
-        if is_merged && missing.is_empty() && not_run > 0 {
-            missing.push(format!("{} missing", counted(not_run as usize, "trial")));
+        let is_unexplained = is_merged || (self == Self::Met && !summary.plan.stop_when_decided);
+        if missing.is_empty() && not_run > 0 && is_unexplained {
+            let word = if is_merged { "missing" } else { "did not run" };
+            missing.push(format!("{} {word}", counted(not_run as usize, "trial")));
         }
         match self {
             gate if missing.is_empty() => gate,

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::event::{CaseTally, Outcome, RunTally};
+use crate::event::{CaseTally, Outcome, RunEnded, RunTally};
 use crate::record::{RecordError, RunReader};
+use crate::shard::Shard;
 use crate::statistics::quantile;
 use crate::summary::{AgentTrials, Summary, TrialResult};
 use crate::verdict::Verdict;
@@ -77,7 +78,10 @@ impl RunFacts {
             .map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| summary.started.name.clone());
         Ok(Self {
-            tally: tally(&summary, name),
+            tally: RunTally {
+                unfinished: is_unfinished(&summary),
+                ..tally(&summary, name)
+            },
             cells: cells(&summary),
             tools: RunTools::load(run, &summary.servers)?,
         })
@@ -192,7 +196,21 @@ pub fn tally(summary: &Summary, run: String) -> RunTally {
         cases: cases.collect(),
         changed_trials: summary.changed_trials.iter().cloned().collect(),
         curtailed: summary.is_curtailed(),
+        unfinished: false,
     }
+}
+
+/// Whether a run has no end, lacks trials that were not left out on purpose, or is only a shard.
+fn is_unfinished(summary: &Summary) -> bool {
+    let is_shard = summary
+        .plan
+        .shard
+        .as_deref()
+        .and_then(Shard::of_plan)
+        .is_some();
+    let is_complete = |ended: &RunEnded| ended.missing.is_empty();
+    let lacks_trials = summary.counts().not_run > 0 && !summary.is_curtailed();
+    is_shard || lacks_trials || !summary.ended.as_ref().is_some_and(is_complete)
 }
 
 fn verdicts(trials: &AgentTrials) -> [u32; 3] {

@@ -57,6 +57,12 @@ impl CellPair {
         self.base.counted() > 0 && self.new.counted() > 0
     }
 
+    /// Whether the case passed every time, three times or more, and now never.
+    pub(super) fn has_collapsed(&self) -> bool {
+        let (base, new) = (self.base, self.new);
+        base.passed >= 3 && base.passed == base.counted() && new.counted() > 0 && new.passed == 0
+    }
+
     /// The change of the pass rate, new minus base; 0 if a run has no verdict.
     pub fn change(&self) -> f64 {
         let rate = |counts: TrialCounts| {

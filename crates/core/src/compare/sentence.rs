@@ -108,6 +108,11 @@ fn inconclusive(
         InconclusiveCause::NothingPaired if !comparison.pairing.known_failures.is_empty() => {
             "every case that both runs have is a known failure of the new run".to_owned()
         }
+        InconclusiveCause::Unfinished { run } => format!(
+            "{} is not a whole run: it was interrupted or killed, or shards or trials are missing. Finish it with \
+             `proctor check --resume RUN` or `proctor result merge`",
+            quote(run)
+        ),
         InconclusiveCause::Curtailed { run } => format!(
             "{} was stopped when its gate was decided (`--stop-when-decided`), so its trials are not a \
              fair sample",
@@ -119,7 +124,16 @@ fn inconclusive(
         InconclusiveCause::NoVerdicts => "no case has a verdict in both runs".to_owned(),
         InconclusiveCause::OpenTrials { base, new } => format!(
             "trials without a verdict could change the answer: {base} in the base, {new} in the new \
-             run. Run them again with `proctor check --retry-errors`"
+             run. Run them with `proctor check --retry-errors RUN`"
+        ),
+        InconclusiveCause::Collapsed { case, base, new } => format!(
+            "{} passed {}/{} before and {}/{} now, which are too few trials to show more than chance. Run it \
+             more often (`-n`)",
+            quote(case),
+            base.0,
+            base.1,
+            new.0,
+            new.1
         ),
         InconclusiveCause::TooFewTrials => {
             let pairs = counted(comparison.compared().count(), noun(comparison));

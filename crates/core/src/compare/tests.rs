@@ -21,6 +21,7 @@ fn run(name: &str, agents: &[&str], cases: &[(&str, &str, Trials<'_>)]) -> RunTa
         cases: cases.iter().map(case).collect(),
         changed_trials: Vec::new(),
         curtailed: false,
+        unfinished: false,
     }
 }
 
@@ -275,4 +276,44 @@ proptest::proptest! {
             _ => {}
         }
     }
+}
+
+#[test]
+fn a_case_that_collapsed_in_too_few_trials_is_inconclusive() {
+    // Two cases: one passes on, the other passed always and now never.
+    let check = |base: u32, new: u32| {
+        let before = simple("base", &[[base, 0, 0], [base, 0, 0]]);
+        let now = simple("new", &[[new, 0, 0], [0, new, 0]]);
+        Comparison::of(&before, &now).answer
+    };
+    for (base, new) in [(10, 1), (5, 1), (3, 2)] {
+        let answer = check(base, new);
+        let is_inconclusive = matches!(answer, ComparisonAnswer::Inconclusive { .. });
+        assert!(is_inconclusive, "{base} → {new}: {answer:?}");
+    }
+    assert_eq!(check(10, 10), ComparisonAnswer::Regression);
+    // Flaky before: a single failure says nothing.
+    let before = simple("base", &[[10, 0, 0], [8, 2, 0]]);
+    let now = simple("new", &[[1, 0, 0], [0, 1, 0]]);
+    let answer = Comparison::of(&before, &now).answer;
+    assert_eq!(answer, ComparisonAnswer::NoRegressionShown);
+}
+
+#[test]
+fn a_run_that_is_not_whole_shows_no_absence_of_a_regression() {
+    let whole = simple("base", &[[10, 0, 0], [10, 0, 0]]);
+    let part = |cases: &[[u32; 3]]| RunTally {
+        unfinished: true,
+        ..simple("new", cases)
+    };
+    let fine = Comparison::of(&whole, &part(&[[10, 0, 0], [9, 0, 1]])).answer;
+    let cause = InconclusiveCause::Unfinished {
+        run: "new".to_owned(),
+    };
+    assert_eq!(fine, ComparisonAnswer::Inconclusive { cause, more: None });
+    let base = Comparison::of(&part(&[[10, 0, 0], [9, 0, 1]]), &whole).answer;
+    assert!(matches!(base, ComparisonAnswer::Inconclusive { .. }));
+    // What is there can still show one.
+    let worse = Comparison::of(&whole, &part(&[[0, 10, 0], [0, 9, 1]])).answer;
+    assert_eq!(worse, ComparisonAnswer::Regression);
 }

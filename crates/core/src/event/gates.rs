@@ -46,6 +46,9 @@ pub struct RunTally {
     /// verdicts then say nothing about rates.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub curtailed: bool,
+    /// Whether the run has no end, lacks trials, or is only a shard: nobody knows what the rest would show.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
 }
 
 /// The verdicts of a case.

@@ -302,7 +302,20 @@ fn no_regression(summary: &Summary, base: &RunTally) -> Condition {
             ComparisonAnswer::Regression => CaseVerdict::Missed,
             ComparisonAnswer::Inconclusive { .. } => CaseVerdict::Open,
         },
-        text: sentence::answer(&comparison, &|name| format!("`{name}`")),
+        text: sentence::answer(&comparison, &|name| format!("`{name}`")) + &removed(&comparison),
+    }
+}
+
+/// The cases of the base that this run does not have, in words.
+fn removed(comparison: &Comparison) -> String {
+    match &comparison.pairing.removed[..] {
+        [] => String::new(),
+        [one] => format!("; the case `{}` of the base is not in this run", one.name),
+        [first, ..] => format!(
+            "; {} cases of the base are not in this run, such as `{}`",
+            comparison.pairing.removed.len(),
+            first.name
+        ),
     }
 }
 

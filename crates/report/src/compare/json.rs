@@ -83,6 +83,8 @@ fn cause(answer: &ComparisonAnswer) -> Option<&'static str> {
             InconclusiveCause::NoVerdicts => "no-verdicts",
             InconclusiveCause::OpenTrials { .. } => "trials-without-verdict",
             InconclusiveCause::TooFewTrials => "too-few-trials",
+            InconclusiveCause::Unfinished { .. } => "unfinished-run",
+            InconclusiveCause::Collapsed { .. } => "collapsed-case",
         }),
     }
 }

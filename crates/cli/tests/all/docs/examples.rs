@@ -181,11 +181,13 @@ fn stage() -> tempfile::TempDir {
             ("bin/npx", &program),
             ("bin/my-server", &program),
             ("bin/proctor", &own),
+            // A user's own script, which the pages only name.
+            ("install-proctor", "#!/bin/sh\n"),
         ],
     );
-    for name in ["npx", "my-server", "proctor"] {
+    for name in ["bin/npx", "bin/my-server", "bin/proctor", "install-proctor"] {
         use std::os::unix::fs::PermissionsExt;
-        let path = folder.path().join("bin").join(name);
+        let path = folder.path().join(name);
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is there");
     }
     folder
