@@ -191,6 +191,31 @@ fn a_run_without_an_end_meets_no_gate_and_can_miss_it() {
 }
 
 #[test]
+fn a_run_with_trials_that_did_not_run_meets_no_gate_on_rates() {
+    let run = Run::planned(&["a"], vec![case("z", 5, None)]);
+    for repeat in 1..=4 {
+        run.ends("z", "a", repeat, 1, Outcome::Passed);
+    }
+    let mut summary = run.summary();
+    summary.ended = Some(RunEnded::default());
+    let gates = PlannedGates {
+        min_pass_rate: Some(0.6),
+        ..PlannedGates::default()
+    };
+    let gate = Gate::with(&summary, &gates);
+    assert_eq!(
+        (gate.exit(), gate.reasons()),
+        (3, &["1 trial did not run".to_owned()][..])
+    );
+    // A run that stopped since its gate was decided needs no more.
+    summary.plan.stop_when_decided = true;
+    assert_ne!(
+        Gate::with(&summary, &gates).reasons(),
+        ["1 trial did not run"]
+    );
+}
+
+#[test]
 fn a_trial_whose_end_was_changed_to_passed_meets_no_gate() {
     let run = Run::planned(&["a"], vec![case("z", 2, None)]);
     run.ends("z", "a", 1, 1, Outcome::Passed);

@@ -125,10 +125,11 @@ fn answered(report: &PreflightReport) -> Diagnosis {
     let seen = &report.seen;
     let count =
         |count: u64, word: &str| counted(usize::try_from(count).unwrap_or(usize::MAX), word);
+    let version = seen.version.as_deref().unwrap_or_default();
+    let who = format!("{} {version}", seen.name.as_deref().unwrap_or("no name"));
     let detail = format!(
-        "{} {}, MCP {}: {}, {}, {}",
-        seen.name.as_deref().unwrap_or("no name"),
-        seen.version.as_deref().unwrap_or_default(),
+        "{}, MCP {}: {}, {}, {}",
+        who.trim_end(),
         seen.protocol,
         count(seen.tools, "tool"),
         count(seen.resources, "resource"),
