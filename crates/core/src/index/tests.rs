@@ -107,6 +107,14 @@ fn a_trial_has_a_line_when_it_begins_and_one_when_it_has_ended() {
         began.iter().map(|began| began.file.clone()).collect()
     };
     assert_eq!(named(&under_way(&reader)), ["a.1.jsonl", "b.2.jsonl"]);
+    // A writer that was killed may have left the line of a trial without a file.
+    let (part, away) = (
+        folder.path().join("trials/b.2.jsonl.part"),
+        folder.path().join("away"),
+    );
+    fs::rename(&part, &away).unwrap();
+    assert_eq!(named(&under_way(&reader)), ["a.1.jsonl"]);
+    fs::rename(&away, &part).unwrap();
     end(a, Outcome::Passed);
     let left = under_way(&reader);
     assert_eq!(named(&left), ["b.2.jsonl"]);

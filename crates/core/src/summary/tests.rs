@@ -4,13 +4,13 @@ mod parts;
 
 use std::path::Path;
 
-use crate::compare::tally;
+use crate::compare::{RunFacts, tally};
 use crate::event::PlannedGates;
 use crate::event::{
     Body, CheckEvaluated, ConnectionId, ConnectionOpened, Finding, FindingKind, ModelAsked,
     ModelReplied, Purpose, RECORD_VERSION, TrialEnded, TrialStarted,
 };
-use crate::gate::Gate;
+use crate::gate::{Gate, conditions};
 use crate::model::{StopReason, Usage};
 use crate::record::{RunWriter, TrialWriter};
 use crate::redact::Redactor;
@@ -71,6 +71,13 @@ impl Run {
 
     fn ends(&self, case: &str, agent: &str, repeat: u32, attempt: u32, outcome: Outcome) {
         end(self.trial(case, agent, repeat, attempt), outcome);
+    }
+
+    /// Writes the end of the run.
+    fn finish(&mut self) {
+        let ended = EventKind::RunEnded(RunEnded::default());
+        self.writer.append(200, ended).expect("an end");
+        self.writer.flush();
     }
 
     fn path(&self) -> std::path::PathBuf {
@@ -213,6 +220,44 @@ fn a_run_with_trials_that_did_not_run_meets_no_gate_on_rates() {
         Gate::with(&summary, &gates).reasons(),
         ["1 trial did not run"]
     );
+}
+
+#[test]
+fn a_run_is_compared_as_unfinished_until_it_has_an_end_and_all_trials() {
+    let is_unfinished = |run: &Run| {
+        let reader = RunReader::open(&run.path()).unwrap();
+        RunFacts::load(&reader).unwrap().tally.unfinished
+    };
+    let mut whole = Run::planned(&["a"], vec![case("z", 1, None)]);
+    whole.ends("z", "a", 1, 1, Outcome::Passed);
+    assert!(is_unfinished(&whole), "it has no end");
+    whole.finish();
+    assert!(!is_unfinished(&whole));
+    let mut part = Run::planned(&["a"], vec![case("z", 2, None)]);
+    part.ends("z", "a", 1, 1, Outcome::Passed);
+    part.finish();
+    assert!(is_unfinished(&part), "a trial did not run");
+}
+
+#[test]
+fn a_gate_against_a_base_names_the_cases_that_are_gone() {
+    let base = Run::planned(&["a"], vec![case("z", 8, None), case("gone", 1, None)]);
+    let run = Run::planned(&["a"], vec![case("z", 8, None)]);
+    for repeat in 1..=8 {
+        base.ends("z", "a", repeat, 1, Outcome::Passed);
+        run.ends("z", "a", repeat, 1, Outcome::Passed);
+    }
+    base.ends("gone", "a", 1, 1, Outcome::Passed);
+    let gates = PlannedGates {
+        base: Some(tally(&base.summary(), "base".to_owned())),
+        ..PlannedGates::default()
+    };
+    let texts: Vec<String> = conditions(&run.summary(), &gates)
+        .into_iter()
+        .map(|condition| condition.text)
+        .collect();
+    let named = "the case `gone` of the base is not in this run";
+    assert!(texts.iter().any(|text| text.contains(named)), "{texts:?}");
 }
 
 #[test]
