@@ -11,7 +11,7 @@ mod snippet;
 mod threads;
 
 use clap::Parser;
-use proctor_contain::guard;
+use proctor_contain::{guard, process};
 use proctor_wire::relay;
 
 use crate::args::{CliArguments, Command, JudgeCommand, ModelCommand};
@@ -27,6 +27,12 @@ fn main() -> std::process::ExitCode {
         .is_some_and(|first| first == guard::COMMAND)
     {
         return guard::run(&std::env::args_os().skip(2).collect::<Vec<_>>());
+    }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == guard::host::COMMAND)
+    {
+        return guard::host::run();
     }
     // An agent waits for the relay when it starts a server, so it must start fast.
     if std::env::args_os()
@@ -54,7 +60,9 @@ fn main() -> std::process::ExitCode {
         return exit_code(output::result(VERSION).map(|()| Exit::Ok));
     }
     completion::answer();
-    match threads::main_thread(run) {
+    let done = threads::main_thread(run);
+    process::end_hosts();
+    match done {
         Ok(exit) => exit,
         Err(error) => {
             output::error(&error, &commands::known_secrets());

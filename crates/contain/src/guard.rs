@@ -23,8 +23,10 @@
 //! another user, which the guard reports on stderr. See `docs/platforms.md` for further limits on
 //! macOS.
 
+pub mod host;
 mod order;
 mod program;
+mod report;
 mod signals;
 mod watch;
 
@@ -38,16 +40,17 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitStatus, getpgid, setpgid, setsid};
+use rustix::process::{Pid, WaitStatus, getpgid, getppid, setpgid, setsid};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use thiserror::Error;
 
-pub(crate) use self::order::Order;
+pub(crate) use self::order::{Order, StartRequest};
 pub(crate) use self::program::program;
 pub use self::program::{GuardProgram, guard_beside};
+pub(crate) use self::report::GuardReport;
 use self::signals::GuardSignals;
 pub use self::signals::{piped as signal_pipe, take as take_signals};
-use self::watch::{GuardOutcome, Watch};
+use self::watch::{GuardOutcome, Lifeline, Watch};
 use crate::exit::ProcessExit;
 use crate::os;
 
@@ -67,7 +70,21 @@ pub fn run(args: &[OsString]) -> ExitCode {
     // They may be secret, and an inherited pipe would stay open as long as the program runs. Other
     // MCP clients don't pass any to their servers either.
     os::close_inherited();
-    let ending = match Order::parse(args).and_then(|order| guard(&order)) {
+    conclude(Order::parse(args).and_then(|(parent, order)| {
+        signals::shield().map_err(system("handle signals"))?;
+        guard(&order, || {
+            let parent = os::watch_parent(parent).map_err(system("watch the parent process"))?;
+            let parent = parent.ok_or_else(|| GuardError::ParentGone {
+                program: order.program.to_string_lossy().into_owned(),
+            })?;
+            Ok(Lifeline::readable(parent))
+        })
+    }))
+}
+
+/// Says what went wrong, and ends like the program.
+fn conclude(ending: Result<GuardOutcome, GuardError>) -> ExitCode {
+    let ending = match ending {
         Ok(ending) => ending,
         Err(error) => {
             say(&error);
@@ -141,15 +158,14 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> GuardErro
     }
 }
 
-fn guard(order: &Order) -> Result<GuardOutcome, GuardError> {
+fn guard(
+    order: &Order,
+    lifeline: impl FnOnce() -> Result<Lifeline, GuardError>,
+) -> Result<GuardOutcome, GuardError> {
     // Comes first, so that a signal can't end the guard once there are processes to clean up.
     let signals = GuardSignals::install().map_err(system("handle signals"))?;
-    let gone = || GuardError::ParentGone {
-        program: order.program.to_string_lossy().into_owned(),
-    };
-    let parent = os::watch_parent(order.parent).map_err(system("watch the parent process"))?;
-    let parent = parent.ok_or_else(gone)?;
-    lead_a_session(order.parent).map_err(system("start a session"))?;
+    let parent = lifeline()?;
+    lead_a_session().map_err(system("start a session"))?;
     os::adopt_orphans().map_err(system("prepare to adopt processes"))?;
     let child = start(order)?;
     let null = File::options().read(true).write(true).open("/dev/null");
@@ -176,12 +192,12 @@ fn guard(order: &Order) -> Result<GuardOutcome, GuardError> {
     Ok(watch.end_all(order.grace))
 }
 
-/// Proctor starts the guard as the leader of a process group, so that Ctrl-C never reaches it. A
-/// group leader can't start a session, so the guard returns to its parent's group for a moment; its
+/// Proctor starts the guard host as the leader of a process group, so that Ctrl-C never reaches it. A
+/// group leader can't start a session, so the host returns to its parent's group for a moment; its
 /// signal handlers protect it meanwhile.
-fn lead_a_session(parent: Pid) -> rustix::io::Result<Pid> {
+fn lead_a_session() -> rustix::io::Result<Pid> {
     setsid().or_else(|_| {
-        setpgid(None, Some(getpgid(Some(parent))?))?;
+        setpgid(None, Some(getpgid(getppid())?))?;
         setsid()
     })
 }
@@ -192,6 +208,7 @@ fn lead_a_session(parent: Pid) -> rustix::io::Result<Pid> {
 fn start(order: &Order) -> Result<Pid, GuardError> {
     let program = || order.program.to_string_lossy().into_owned();
     let mut command = Command::new(&order.program);
+    command.envs(order.env.iter().map(|(name, value)| (name, value)));
     os::mark(&mut command);
     if order.linger {
         command.stdin(Stdio::null());
@@ -223,27 +240,19 @@ fn is_shortage(error: &io::Error) -> bool {
     )
 }
 
-/// Reports to Proctor how the program ended, in one message that [`parse_exit_report`] reads.
+/// Reports to Proctor how the program ended.
 fn report_exit(status: WaitStatus) {
-    let (word, number) = match status.terminating_signal() {
-        Some(signal) => ("signalled", signal),
-        None => ("exited", status.exit_status().unwrap_or_default()),
-    };
+    let report = GuardReport::Ended(exit_of(status)).render();
     // A failed write means that Proctor does not wait for the message.
-    let _ = rustix::io::write(
-        rustix::stdio::stdin(),
-        format!("{word} {number}").as_bytes(),
-    );
+    let _ = rustix::io::write(rustix::stdio::stdin(), report.as_bytes());
 }
 
-/// Parses the message of a lingering guard about how its program ended.
-pub(crate) fn parse_exit_report(message: &[u8]) -> Option<ProcessExit> {
-    let (word, number) = std::str::from_utf8(message).ok()?.split_once(' ')?;
-    let number = number.parse().ok()?;
-    match word {
-        "exited" => Some(ProcessExit::Exited(number)),
-        "signalled" => Some(ProcessExit::Signalled(number)),
-        _ => None,
+fn exit_of(status: WaitStatus) -> ProcessExit {
+    match status.terminating_signal() {
+        Some(signal) => ProcessExit::Signalled(signal),
+        None => status
+            .exit_status()
+            .map_or(ProcessExit::Unknown, ProcessExit::Exited),
     }
 }
 

@@ -4,7 +4,7 @@
 //! | what | function |
 //! |---|---|
 //! | start a contained program | [`close_inherited`], [`adopt_orphans`], [`mark`], [`forbid_core_dump`] |
-//! | notice the end of a process | [`watch_parent`], [`wait_for`] |
+//! | signal a process, notice its end | [`ProcessHandle`], [`descriptor_of`], [`watch_parent`] |
 //! | list and end descendants | [`Lookout`], [`is_below`], [`kill_below`], [`kill_session`], in words [`SEARCH`] |
 //! | identify a socket's peer | [`peer`] |
 //! | pass descriptors | [`send_descriptors`], [`receive_descriptors`], [`reopen`] |
@@ -52,8 +52,8 @@ use self::linux as system;
 use self::posix as system;
 
 pub use self::system::{
-    LOOK_AGAIN, Lookout, acknowledge_at_once, adopt_orphans, close_inherited, forbid_core_dump,
-    ignores_hangup, mark, reopen, wait_for, watch_parent,
+    LOOK_AGAIN, Lookout, ProcessHandle, acknowledge_at_once, adopt_orphans, close_inherited,
+    descriptor_of, forbid_core_dump, ignores_hangup, mark, reopen, watch_parent,
 };
 
 /// How a guard finds the processes that a program left running, in words.

@@ -2,31 +2,32 @@
 //! given environment, and leaves no process behind when its [`Process`] ends.
 
 mod attack;
+mod guards;
 mod lingering;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use proctor_core::redact::Redactor;
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal};
 use thiserror::Error;
-use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use self::guards::Guard;
+pub use self::guards::end_hosts;
 pub use self::lingering::LingeringProcess;
 use crate::environment::server_environment;
 pub use crate::exit::ProcessExit;
-use crate::guard::{self, KILL_LIMIT, Order};
-pub use crate::os::wait_for;
+use crate::guard::{self, KILL_LIMIT, Order, StartRequest};
+pub use crate::os::ProcessHandle;
 use crate::program::{self, ProgramError};
 use crate::tail::{Tail, drain};
 
@@ -97,35 +98,46 @@ impl Spawn {
 
     /// Starts the process with piped streams. Must be called within a tokio runtime.
     pub fn start(self) -> Result<Process, SpawnError> {
-        let child = self.spawn(Stdio::piped(), Stdio::piped(), false)?;
-        Ok(Process::watch(child, self.grace, None))
+        let (stderr, theirs) = io::pipe().map_err(|error| self.refused(error))?;
+        let mut process = self.start_writing_to(theirs.into())?;
+        process.drain(self.receiver(stderr)?, None);
+        Ok(process)
     }
 
     /// Starts the process with piped stdin and stdout; it inherits stderr. Must be called within a
     /// tokio runtime.
     pub fn start_with_our_stderr(self) -> Result<Process, SpawnError> {
-        let child = self.spawn(Stdio::piped(), Stdio::inherit(), false)?;
-        Ok(Process::watch(child, self.grace, None))
+        let ours = rustix::stdio::stderr().try_clone_to_owned();
+        let ours = ours.map_err(|error| self.refused(error))?;
+        self.start_writing_to(ours)
     }
 
     /// Like `start`, but the caller must read stderr. [`Process::stderr`] holds what the caller
     /// pushes to it.
-    pub fn start_with_stderr(self) -> Result<(Process, ChildStderr), SpawnError> {
-        let mut child = self.spawn(Stdio::piped(), Stdio::piped(), false)?;
-        let none = || self.refused(io::Error::other("the pipe could not be opened"));
-        let stderr = child.stderr.take().ok_or_else(none)?;
-        Ok((Process::watch(child, self.grace, None), stderr))
+    pub fn start_with_stderr(self) -> Result<(Process, pipe::Receiver), SpawnError> {
+        let (stderr, theirs) = io::pipe().map_err(|error| self.refused(error))?;
+        let process = self.start_writing_to(theirs.into())?;
+        Ok((process, self.receiver(stderr)?))
     }
 
     /// Starts the process without stdin. What it leaves running continues after its exit. Must be
     /// called within a tokio runtime.
     pub fn start_lingering(self) -> Result<LingeringProcess, SpawnError> {
         let refused = |source| self.refused(source);
-        let (ours, guards) = StdStream::pair().map_err(refused)?;
-        ours.set_nonblocking(true).map_err(refused)?;
-        let exit_report = UnixStream::from_std(ours).map_err(refused)?;
-        let child = self.spawn(OwnedFd::from(guards).into(), Stdio::piped(), true)?;
-        Ok(LingeringProcess::watch(child, self.grace, exit_report))
+        let (ours, guards) = UnixStream::pair().map_err(refused)?;
+        let (stdout, out) = io::pipe().map_err(refused)?;
+        let (stderr, err) = io::pipe().map_err(refused)?;
+        let [stdout, stderr] = [self.receiver(stdout)?, self.receiver(stderr)?];
+        let merged = Tail::default();
+        let streams = [guards.into(), out.into(), err.into()];
+        let mut process = self.start_with(streams, true, Some(&merged))?;
+        process.stdout = Some(stdout);
+        process.drain(stderr, Some(&merged));
+        LingeringProcess::new(process, merged, ours).map_err(refused)
+    }
+
+    fn receiver(&self, pipe: PipeReader) -> Result<pipe::Receiver, SpawnError> {
+        pipe::Receiver::from_owned_fd(pipe.into()).map_err(|error| self.refused(error))
     }
 
     fn refused(&self, reason: io::Error) -> SpawnError {
@@ -135,11 +147,24 @@ impl Spawn {
         }
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the only place that starts programs"
-    )]
-    fn spawn(&self, stdin: Stdio, stderr: Stdio, linger: bool) -> Result<Child, SpawnError> {
+    /// Starts the process with piped stdin and stdout.
+    fn start_writing_to(&self, stderr: OwnedFd) -> Result<Process, SpawnError> {
+        let refused = |source| self.refused(source);
+        let (theirs, stdin) = io::pipe().map_err(refused)?;
+        let (stdout, out) = io::pipe().map_err(refused)?;
+        let stdin = pipe::Sender::from_owned_fd(stdin.into()).map_err(refused)?;
+        let stdout = self.receiver(stdout)?;
+        let mut process = self.start_with([theirs.into(), out.into(), stderr], false, None)?;
+        (process.stdin, process.stdout) = (Some(stdin), Some(stdout));
+        Ok(process)
+    }
+
+    fn start_with(
+        &self,
+        streams: [OwnedFd; 3],
+        linger: bool,
+        merged: Option<&Tail>,
+    ) -> Result<Process, SpawnError> {
         // The folder of a file that was named without one.
         let folder = if self.folder.as_os_str().is_empty() {
             Path::new(".")
@@ -150,28 +175,30 @@ impl Spawn {
             return Err(SpawnError::NoFolder(self.folder.clone()));
         }
         let refused = |source| self.refused(source);
-        // A relative path would be looked up after the guard has changed into the folder.
+        // The host of the guards works in another folder.
         let folder = std::path::absolute(folder).map_err(refused)?;
         let guard = std::path::absolute(guard::program(&self.guard)).map_err(refused)?;
         let path = self.env.get("PATH").map(String::as_str);
         let order = Order {
-            parent: getpid(),
             grace: self.grace,
             linger,
             program: program::resolve(&self.program, &folder, path)?.into(),
             args: self.args.clone(),
+            env: Vec::new(),
         };
-        Command::new(guard)
-            .args(order.render())
-            .env_clear()
-            .envs(&self.env)
-            .current_dir(folder)
-            .process_group(0)
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(stderr)
-            .spawn()
-            .map_err(refused)
+        let request = StartRequest { folder, order }.render(&self.env);
+        let stderr = Tail::default();
+        let tails = [Some(&stderr), merged].into_iter().flatten().cloned();
+        let guard = Guard::start(&guard, &request, streams, self.grace, tails.collect());
+        Ok(Process {
+            stdin: None,
+            stdout: None,
+            guard: guard.map_err(refused)?,
+            stderr,
+            draining: None,
+            grace: self.grace,
+            signalled: AtomicBool::new(false),
+        })
     }
 }
 
@@ -179,11 +206,11 @@ impl Spawn {
 #[derive(Debug)]
 pub struct Process {
     /// The stdin of the process. Closing it asks the process to exit.
-    pub stdin: Option<ChildStdin>,
+    pub stdin: Option<pipe::Sender>,
     /// The stdout of the process. It reaches its end when the process and everything that it
     /// started have closed it.
-    pub stdout: Option<ChildStdout>,
-    guard: Child,
+    pub stdout: Option<pipe::Receiver>,
+    guard: Guard,
     stderr: Tail,
     /// The task that reads stderr to its end.
     draining: Option<JoinHandle<()>>,
@@ -193,27 +220,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Copies stderr into `merged` too.
-    fn watch(mut guard: Child, grace: Duration, merged: Option<&Tail>) -> Self {
-        let stderr = Tail::default();
-        let tails: Vec<Tail> = [Some(&stderr), merged]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect();
-        let stream = guard.stderr.take();
-        if let Some(pid) = pid_of(&guard) {
-            attack::watch(pid, tails.clone());
-        }
-        Self {
-            stdin: guard.stdin.take(),
-            stdout: guard.stdout.take(),
-            draining: stream.map(|stream| tokio::spawn(async move { drain(stream, &tails).await })),
-            guard,
-            stderr,
-            grace,
-            signalled: AtomicBool::new(false),
-        }
+    /// Reads stderr to its end, and copies it into `merged` too.
+    fn drain(&mut self, stderr: pipe::Receiver, merged: Option<&Tail>) {
+        let tails = [Some(&self.stderr), merged].into_iter().flatten().cloned();
+        let tails: Vec<Tail> = tails.collect();
+        self.draining = Some(tokio::spawn(async move { drain(stderr, &tails).await }));
     }
 
     /// Whether Proctor sent the process a signal before it ended. Closing its stdin doesn't count.
@@ -234,10 +245,7 @@ impl Process {
     /// Waits until the process and everything that it started have ended, without ending them.
     /// Cancel safe: it may be dropped and called again.
     pub async fn wait(&mut self) -> ProcessExit {
-        let guard = self.guard_pid();
-        let status = self.guard.wait().await;
-        let ended = status.map_or(ProcessExit::Unknown, ProcessExit::from);
-        attack::clear_after(guard, ended, &self.stderr).await;
+        let ended = self.guard.ended().await;
         if let Some(draining) = &mut self.draining {
             // Only a process that even the guard could not end still holds the stream.
             let _ = timeout(SLACK, draining).await;
@@ -249,18 +257,17 @@ impl Process {
     /// Asks the guard to end the process and everything that it started, and returns at once. A
     /// second call skips the grace period.
     pub fn end(&self) {
-        if let Some(pid) = self.guard_pid() {
+        if !self.guard.has_ended() {
             self.signalled.store(true, Ordering::Relaxed);
-            let _ = kill_process(pid, Signal::TERM);
+            self.guard.process().signal(Signal::TERM);
             // A stopped guard receives no other signal.
-            let _ = kill_process(pid, Signal::CONT);
+            self.guard.process().signal(Signal::CONT);
         }
     }
 
-    /// The pid of the guard, until it has been waited for. Everything that the process starts is
-    /// below it.
+    /// The pid of the guard, until it has ended. Everything that the process starts is below it.
     pub fn guard_pid(&self) -> Option<Pid> {
-        pid_of(&self.guard)
+        self.guard.pid()
     }
 
     /// Closes stdin, gives the process `patience` to exit, then ends it. Returns within `patience`,
@@ -280,21 +287,19 @@ impl Process {
             return ended;
         }
         // On a busy machine both may complete at once.
-        if !matches!(self.guard.try_wait(), Ok(Some(_))) {
-            self.end();
-        }
+        self.end();
         let limit = self.grace + KILL_LIMIT + SLACK;
         if let Ok(ended) = timeout(limit, self.wait()).await {
             return ended;
         }
         // The guard does not end: it is stopped repeatedly, or gets no CPU time.
         if let Some(pid) = self.guard_pid() {
-            attack::release(pid).await;
+            attack::release(pid, self.guard.process()).await;
         }
         if let Ok(ended) = timeout(SLACK, self.wait()).await {
             return ended;
         }
-        let _ = self.guard.start_kill();
+        self.guard.process().signal(Signal::KILL);
         self.wait().await
     }
 }
@@ -302,18 +307,15 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.end();
-        let Some(guard) = self.guard_pid() else {
+        if self.guard.has_ended() {
             return;
-        };
+        }
+        let guard = self.guard.process().clone();
         // The runtime waits for this task before it shuts down, so Proctor does not exit before the
         // processes that it started.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let limit = self.grace + KILL_LIMIT + SLACK;
-            runtime.spawn_blocking(move || wait_for(guard, limit));
+            runtime.spawn_blocking(move || guard.wait(limit));
         }
     }
-}
-
-fn pid_of(guard: &Child) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(guard.id()?).ok()?)
 }

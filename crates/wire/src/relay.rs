@@ -117,7 +117,7 @@ fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError>
     let input = copied_in(io::stdin().as_fd()).map_err(system("take stdin"))?;
     let (output, leaving) = copied_out(io::stdout().as_fd()).map_err(system("take stdout"))?;
     let message = message::render(RelayMessageKind::HandOver, &[]);
-    match send_descriptors(control, &message, [input.as_fd(), output.as_fd()]) {
+    match send_descriptors(control, &message, &[input.as_fd(), output.as_fd()]) {
         // A relay that was refused before its first message still reads why.
         Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
         Err(error) => return Err(system("hand over the streams")(error)),

@@ -9,6 +9,7 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     match args.split_first() {
         Some((first, rest)) if first == guard::COMMAND => guard::run(rest),
+        Some((first, [])) if first == guard::host::COMMAND => guard::host::run(),
         _ => guard::explain(),
     }
 }

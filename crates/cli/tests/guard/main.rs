@@ -6,6 +6,8 @@
 #[cfg(target_os = "linux")]
 mod ends;
 #[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
 mod lingers;
 #[cfg(target_os = "linux")]
 mod parent;

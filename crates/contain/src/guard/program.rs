@@ -22,10 +22,12 @@ pub const BUILD: &str = match std::str::from_utf8(&LABEL) {
     Err(_) => panic!("the label is ASCII"),
 };
 
-const SOURCES: [&[u8]; 11] = [
+const SOURCES: [&[u8]; 13] = [
     include_bytes!("../guard.rs"),
+    include_bytes!("host.rs"),
     include_bytes!("order.rs"),
     include_bytes!("program.rs"),
+    include_bytes!("report.rs"),
     include_bytes!("signals.rs"),
     include_bytes!("watch.rs"),
     include_bytes!("../os.rs"),

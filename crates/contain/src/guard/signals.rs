@@ -7,10 +7,43 @@ use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{OFlags, fcntl_setfl};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::{flag, low_level};
+use signal_hook::{SigId, flag, low_level};
 
-/// Signals to the guard. Handled signals are also reset for the program, so that it does not
-/// inherit the ignored SIGINT of a shell's background job.
+/// Handles the signals that may not end this process before its children: Ctrl-C, a closed terminal,
+/// or a stray signal. Handled signals are also reset for programs, so that they don't inherit the
+/// ignored SIGINT of a shell's background job.
+pub fn shield() -> io::Result<()> {
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2] {
+        flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
+}
+
+/// Tells when a child of this process has changed its state.
+#[derive(Debug)]
+pub struct ChildSignal {
+    pipe: OwnedFd,
+    registered: SigId,
+}
+
+impl ChildSignal {
+    pub fn install() -> io::Result<Self> {
+        let (pipe, registered) = register(SIGCHLD)?;
+        Ok(Self { pipe, registered })
+    }
+
+    /// Readable when the signal has arrived.
+    pub fn pipe(&self) -> &OwnedFd {
+        &self.pipe
+    }
+
+    /// Stops to use the pipe, which a forked process shares.
+    pub fn remove(self) {
+        low_level::unregister(self.registered);
+    }
+}
+
+/// Signals to the guard.
 #[derive(Debug)]
 pub struct GuardSignals {
     /// Readable when a child has ended.
@@ -21,11 +54,6 @@ pub struct GuardSignals {
 
 impl GuardSignals {
     pub fn install() -> io::Result<Self> {
-        // Neither Ctrl-C nor a closed terminal nor a stray signal may end the guard before its
-        // child.
-        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2] {
-            flag::register(signal, Arc::new(AtomicBool::new(false)))?;
-        }
         Ok(Self {
             child_ended: piped(SIGCHLD)?,
             asked: piped(SIGTERM)?,
@@ -45,11 +73,15 @@ pub fn take(pipe: &OwnedFd) -> bool {
 
 /// Creates a pipe that is readable when a signal has arrived.
 pub fn piped(signal: i32) -> io::Result<OwnedFd> {
+    Ok(register(signal)?.0)
+}
+
+fn register(signal: i32) -> io::Result<(OwnedFd, SigId)> {
     let (reader, writer) = io::pipe()?;
     let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
     for end in [&reader, &writer] {
         fcntl_setfl(end, OFlags::NONBLOCK)?;
     }
-    low_level::pipe::register(signal, writer)?;
-    Ok(reader)
+    let registered = low_level::pipe::register(signal, writer)?;
+    Ok((reader, registered))
 }

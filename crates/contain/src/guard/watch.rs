@@ -23,9 +23,38 @@ const KILL_AGAIN: Duration = Duration::from_millis(5);
 pub struct Watch {
     child: Pid,
     status: Option<WaitStatus>,
-    parent: OwnedFd,
+    parent: Lifeline,
     signals: GuardSignals,
     lookout: Lookout,
+}
+
+/// A descriptor that tells when Proctor has ended.
+#[derive(Debug)]
+pub struct Lifeline {
+    descriptor: OwnedFd,
+    events: PollFlags,
+}
+
+impl Lifeline {
+    /// A descriptor that becomes readable.
+    pub fn readable(descriptor: OwnedFd) -> Self {
+        Self {
+            descriptor,
+            events: PollFlags::IN,
+        }
+    }
+
+    /// A socket whose other end only Proctor has. What arrives on it is for another process.
+    pub fn socket(descriptor: OwnedFd) -> Self {
+        Self {
+            descriptor,
+            events: PollFlags::empty(),
+        }
+    }
+
+    fn source(&self) -> PollFd<'_> {
+        PollFd::new(&self.descriptor, self.events)
+    }
 }
 
 /// The result of a guard's work.
@@ -40,7 +69,7 @@ pub struct GuardOutcome {
 }
 
 impl Watch {
-    pub fn new(child: Pid, parent: OwnedFd, signals: GuardSignals) -> Self {
+    pub fn new(child: Pid, parent: Lifeline, signals: GuardSignals) -> Self {
         Self {
             child,
             status: None,
@@ -71,7 +100,7 @@ impl Watch {
                 return;
             }
             let GuardSignals { child_ended, asked } = &self.signals;
-            let mut sources = [child_ended, asked, &self.parent].map(readable);
+            let mut sources = [readable(child_ended), readable(asked), self.parent.source()];
             match poll(&mut sources, look_again.as_ref()) {
                 Ok(0) => {
                     self.lookout.find();

@@ -12,15 +12,16 @@ use rustix::net::{
 
 use super::system::{RECEIVE, SEND, close_on_exec};
 
-/// Sends a short message with two descriptors.
+/// Sends a short message with up to four descriptors.
 pub fn send(
     socket: impl AsFd,
     message: &[u8],
-    descriptors: [BorrowedFd<'_>; 2],
+    descriptors: &[BorrowedFd<'_>],
 ) -> rustix::io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
-    if !rights.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+    let has_any = !descriptors.is_empty();
+    if has_any && !rights.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(Errno::NOBUFS);
     }
     let sent = sendmsg(socket, &[IoSlice::new(message)], &mut rights, SEND)?;
@@ -32,10 +33,10 @@ pub fn send(
     }
 }
 
-/// Receives a message without waiting: the number of bytes, and up to three descriptors, which
+/// Receives a message without waiting: the number of bytes, and up to five descriptors, which
 /// programs started later don't inherit.
 pub fn receive(socket: impl AsFd, message: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(
         socket,
@@ -71,7 +72,7 @@ mod tests {
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
 
         let (reader, mut writer) = std::io::pipe().unwrap();
-        send(&ours, b"head", [reader.as_fd(), writer.as_fd()]).unwrap();
+        send(&ours, b"head", &[reader.as_fd(), writer.as_fd()]).unwrap();
         let (read, passed) = receive(&theirs, &mut head).unwrap();
         assert_eq!((read, &head), (4, b"head"));
         let [reader, _writer] = <[OwnedFd; 2]>::try_from(passed).unwrap();
@@ -87,7 +88,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
         let (reader, writer) = std::io::pipe().unwrap();
-        let sent = send(&ours, b"head", [reader.as_fd(), writer.as_fd()]);
+        let sent = send(&ours, b"head", &[reader.as_fd(), writer.as_fd()]);
         assert_eq!(sent, Err(Errno::PIPE));
     }
 }

@@ -13,14 +13,12 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{RecvFlags, SendFlags};
-use rustix::process::{
-    Pid, Resource, Rlimit, WaitId, WaitIdOptions, getpid, getppid, getrlimit, setrlimit, waitid,
-};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, setrlimit};
 use sysinfo::System;
 
 pub use self::processes::Lookout;
 pub(super) use self::processes::{processes, read};
-use super::COOKIE;
+use super::{COOKIE, Descendant};
 
 /// The interval at which a guard looks for descendants, to remember them, while its program runs.
 pub const LOOK_AGAIN: Option<Duration> = Some(Duration::from_secs(1));
@@ -66,9 +64,14 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// Sets the cookie of this guard, after those of the guards that this one is below.
 pub fn mark(command: &mut Command) {
     let own = getpid().as_raw_pid().to_string();
-    let cookie = match std::env::var(COOKIE) {
-        Ok(outer) => format!("{outer}:{own}"),
-        Err(_) => own,
+    let set = command.get_envs().find(|(name, _)| *name == COOKIE);
+    let outer = match set {
+        Some((_, outer)) => outer.map(ToOwned::to_owned),
+        None => std::env::var_os(COOKIE),
+    };
+    let cookie = match outer {
+        Some(outer) => format!("{}:{own}", outer.to_string_lossy()),
+        None => own,
     };
     command.env(COOKIE, cookie);
 }
@@ -92,17 +95,49 @@ pub fn watch_parent(parent: Pid) -> io::Result<Option<OwnedFd>> {
     Ok(Some(reader.into()))
 }
 
-/// Waits until a child of this process has ended, but not longer than `limit`.
-pub fn wait_for(child: Pid, limit: Duration) {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let end = Instant::now() + limit;
-    // macOS reports a stopped process here too.
-    let lives = || match waitid(WaitId::Pid(child), options) {
-        Ok(status) => status.is_none_or(|status| status.stopped()),
-        Err(_) => false,
-    };
-    while lives() && Instant::now() < end {
-        thread::sleep(ENDED);
+/// A descriptor of a child for another process: the system has none.
+#[expect(clippy::unnecessary_wraps, reason = "`linux` can fail here")]
+pub fn descriptor_of(_: Pid) -> io::Result<Option<OwnedFd>> {
+    Ok(None)
+}
+
+/// A process, and never a later one with the same pid.
+#[derive(Debug)]
+pub struct ProcessHandle {
+    process: Option<Descendant>,
+}
+
+impl ProcessHandle {
+    /// A process whose parent passed its pid a moment ago.
+    pub fn new(pid: Pid, _: Option<OwnedFd>) -> Self {
+        Self::open(pid)
+    }
+
+    /// The process that has this pid now.
+    pub fn open(pid: Pid) -> Self {
+        Self { process: read(pid) }
+    }
+
+    /// Signals the process. Errors are ignored: they mean that it has ended.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(process) = &self.process {
+            process.signal(signal);
+        }
+    }
+
+    /// Waits until the process has ended, but not longer than `limit`.
+    pub fn wait(&self, limit: Duration) {
+        let Some(process) = &self.process else {
+            return;
+        };
+        let end = Instant::now() + limit;
+        let lives = || {
+            let now = read(process.pid());
+            now.is_some_and(|now| now.identity() == process.identity() && !now.is_zombie)
+        };
+        while lives() && Instant::now() < end {
+            thread::sleep(ENDED);
+        }
     }
 }
 
@@ -147,17 +182,18 @@ mod tests {
         clippy::disallowed_methods,
         reason = "a test of how programs are started"
     )]
-    fn a_child_is_waited_for_until_it_ends_and_no_longer_than_the_limit() {
+    fn a_process_is_waited_for_until_it_ends_and_no_longer_than_the_limit() {
         let mut child = Command::new("sleep")
             .arg("1000")
             .process_group(0)
             .spawn()
             .unwrap();
         let pid = Pid::from_child(&child);
-        wait_for(pid, Duration::from_millis(30));
+        let process = ProcessHandle::open(pid);
+        process.wait(Duration::from_millis(30));
         assert!(child.try_wait().unwrap().is_none());
-        child.kill().unwrap();
-        wait_for(pid, Duration::from_secs(1000));
+        process.signal(Signal::KILL);
+        process.wait(Duration::from_secs(1000));
         assert!(child.try_wait().unwrap().is_some());
     }
 

@@ -3,16 +3,17 @@
 //!
 //! The main type is [`LingeringProcess`].
 
+use std::io;
+use std::os::unix::net::UnixStream as StdStream;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
-use tokio::process::Child;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Process, ProcessExit};
-use crate::guard::{self, KILL_LIMIT};
+use crate::guard::{GuardReport, KILL_LIMIT};
 use crate::tail::{Tail, drain};
 
 /// A process that reports its own exit before the processes that it left running have ended.
@@ -40,12 +41,18 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 pub const VERDICT_KEY: &[u8] = b"\"verdict\"";
 
 impl LingeringProcess {
-    pub(super) fn watch(guard: Child, grace: Duration, exit_report: UnixStream) -> Self {
-        let [stdout, merged] = [Tail::counting(VERDICT_KEY), Tail::default()];
-        let mut process = Process::watch(guard, grace, Some(&merged));
+    /// `merged` gets stderr already.
+    pub(super) fn new(
+        mut process: Process,
+        merged: Tail,
+        exit_report: StdStream,
+    ) -> io::Result<Self> {
+        exit_report.set_nonblocking(true)?;
+        let exit_report = UnixStream::from_std(exit_report)?;
+        let stdout = Tail::counting(VERDICT_KEY);
         let tails = [stdout.clone(), merged.clone()];
         let stream = process.stdout.take();
-        Self {
+        Ok(Self {
             process,
             exit_report,
             end: None,
@@ -53,7 +60,7 @@ impl LingeringProcess {
             stdout,
             merged,
             draining: stream.map(|stream| tokio::spawn(async move { drain(stream, &tails).await })),
-        }
+        })
     }
 
     /// Waits until the process itself has ended. Cancel safe: it may be dropped and called again.
@@ -63,13 +70,13 @@ impl LingeringProcess {
         }
         let mut message = [0; 64];
         let exit_report = match self.exit_report.read(&mut message).await {
-            Ok(read) => guard::parse_exit_report(&message[..read]),
+            Ok(read) => GuardReport::parse(message[..read].trim_ascii_end()),
             Err(_) => None,
         };
         let ended = match exit_report {
-            Some(ended) => ended,
+            Some(GuardReport::Ended(ended)) => ended,
             // The guard has ended, and with it everything below it.
-            None => self.process.wait().await,
+            Some(GuardReport::Stopped) | None => self.process.wait().await,
         };
         *self.end.insert(ended)
     }
@@ -88,8 +95,8 @@ impl LingeringProcess {
     }
 
     /// Whether the process and everything that it started have ended.
-    pub fn is_over(&mut self) -> bool {
-        !matches!(self.process.guard.try_wait(), Ok(None))
+    pub fn is_over(&self) -> bool {
+        self.process.guard.has_ended()
     }
 
     /// The last 64 KiB of stdout so far.

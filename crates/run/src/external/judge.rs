@@ -16,7 +16,7 @@ use proctor_core::suite::Environment;
 use rustix::process::Pid;
 
 use super::{AgentFolders, AgentReport, Assignment, ExternalAgent, LineOptions, ModelLine, Post};
-use proctor_contain::process;
+use proctor_contain::process::ProcessHandle;
 use proctor_models::LoopLimits;
 use proctor_models::{Budget, Meter, ModelError, PromptedProgram};
 use proctor_wire::recorder::Recorder;
@@ -141,7 +141,7 @@ impl JudgeProgram {
         if let Some(guard) = guard.into_inner() {
             // A program still writes to its home while it ends.
             let waiting =
-                tokio::task::spawn_blocking(move || process::wait_for(guard, EXIT_TIMEOUT));
+                tokio::task::spawn_blocking(move || ProcessHandle::open(guard).wait(EXIT_TIMEOUT));
             let _ = waiting.await;
         }
         stage.clear().await;

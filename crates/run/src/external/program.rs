@@ -13,7 +13,7 @@ use data_encoding::BASE64;
 use proctor_core::event::{AgentClaimed, AgentEnded, AgentStarted, Body, EventKind, Purpose};
 use rustix::process::Pid;
 use tokio::io::AsyncWriteExt;
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::net::unix::pipe;
 
 use super::cli::OutputReader;
 use super::{AgentReport, Launch};
@@ -85,7 +85,7 @@ impl From<SpawnError> for AgentStartError {
 
 /// A running agent program. Dropping it ends the program and everything that it started.
 pub(crate) struct RunningAgent {
-    pub(crate) stdin: ChildStdin,
+    pub(crate) stdin: pipe::Sender,
     pub(crate) stdout: AgentOutput,
     pub(crate) process: Process,
 }
@@ -156,14 +156,14 @@ impl Post<'_> {
 
 /// The stdout of an agent, line by line. Every line is recorded before it is returned.
 pub(crate) struct AgentOutput {
-    lines: LineReader<ChildStdout>,
+    lines: LineReader<pipe::Receiver>,
     recorder: Recorder,
     /// How many more bytes are recorded.
     room: usize,
 }
 
 impl AgentOutput {
-    fn new(stdout: ChildStdout, recorder: &Recorder) -> Self {
+    fn new(stdout: pipe::Receiver, recorder: &Recorder) -> Self {
         Self {
             lines: LineReader::new(stdout, LONGEST_LINE),
             recorder: recorder.clone(),

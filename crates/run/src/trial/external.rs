@@ -33,7 +33,7 @@ use crate::external::{
     Adapter, AgentFolders, AgentReport, AgentServer, Assignment, ExternalAgent, LineError,
     LineOptions, ModelAccess, ModelLine, Post, WorkError,
 };
-use proctor_contain::process;
+use proctor_contain::process::ProcessHandle;
 use proctor_models::Replay;
 pub use proctor_models::tap::TapEnd;
 use proctor_wire::proxy::ProxyOptions;
@@ -78,7 +78,7 @@ impl AgentWorkspace {
         if let Some(guard) = self.guard.take() {
             // An agent still writes to its home while it ends.
             let waiting =
-                tokio::task::spawn_blocking(move || process::wait_for(guard, EXIT_TIMEOUT));
+                tokio::task::spawn_blocking(move || ProcessHandle::open(guard).wait(EXIT_TIMEOUT));
             let _ = waiting.await;
         }
         stage.clear().await;

@@ -8,7 +8,7 @@ use proctor_core::event::WireKind;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::step::values::FillError;
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::net::unix::pipe;
 
 use super::ProxyOptions;
 use super::session::{ClientInput, Output};
@@ -56,7 +56,7 @@ impl ServerProcess {
     pub(crate) fn start_with_stderr(
         server: &Server,
         options: &ProxyOptions,
-    ) -> Result<(Self, ChildStderr), ServerStartError> {
+    ) -> Result<(Self, pipe::Receiver), ServerStartError> {
         let tap = open(server, options);
         let spawned = spawn(server, options).and_then(|spawn| Ok(spawn.start_with_stderr()?));
         let (process, stderr) = match spawned {
@@ -98,8 +98,8 @@ impl ServerProcess {
 /// Returns the pipes of a server, edited if there is an editor.
 fn edited(
     editor: Option<&Arc<dyn Editor>>,
-    stdin: ChildStdin,
-    stdout: ChildStdout,
+    stdin: pipe::Sender,
+    stdout: pipe::Receiver,
 ) -> (Output, ClientInput) {
     match editor {
         None => (Box::new(stdin), Box::new(stdout)),

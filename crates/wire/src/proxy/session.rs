@@ -17,7 +17,7 @@ use std::time::Duration;
 use proctor_core::event::{ConnectionEnd, Direction, EndedBy};
 use proctor_core::suite::Server;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::process::ChildStderr;
+use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -139,7 +139,11 @@ pub(crate) struct ProxySession {
 
 impl ProxySession {
     /// Creates a session of a client with a started server.
-    pub(crate) fn new(started: ServerProcess, stderr: ChildStderr, client: ClientStreams) -> Self {
+    pub(crate) fn new(
+        started: ServerProcess,
+        stderr: pipe::Receiver,
+        client: ClientStreams,
+    ) -> Self {
         let ServerProcess {
             tap,
             process,

@@ -76,7 +76,7 @@ pub(crate) async fn greet(
 /// Reads up to the answer, and returns the version in it; `None` without a usable answer.
 async fn answer(
     client: &mut AcpClient,
-    lines: &mut LineReader<tokio::process::ChildStdout>,
+    lines: &mut LineReader<tokio::net::unix::pipe::Receiver>,
 ) -> Option<Option<String>> {
     while let Ok(Some(line)) = lines.next().await {
         let StreamLine::Whole(line) = line else {
