@@ -1,7 +1,7 @@
 // Packs the npm packages from built binaries: build.mjs VERSION OUT [PLATFORM=FOLDER]...
 //
 // Without a platform, packs only the main package, which names the platform packages. With platforms, packs also theirs:
-// FOLDER has `proctor` and `proctor-guard`.
+// FOLDER has `proctor`.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -51,11 +51,9 @@ for (const word of given) {
   };
   pack(manifest, (folder) => {
     mkdirSync(join(folder, 'bin'));
-    for (const program of ['proctor', 'proctor-guard']) {
-      const file = join(folder, 'bin', program);
-      copyFileSync(join(binaries, program), file);
-      chmodSync(file, 0o755);
-    }
+    const file = join(folder, 'bin', 'proctor');
+    copyFileSync(join(binaries, 'proctor'), file);
+    chmodSync(file, 0o755);
   });
 }
 

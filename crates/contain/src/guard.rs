@@ -1,6 +1,6 @@
 //! The guard: it runs one program, and ends everything that the program started when the program
-//! ends, when Proctor asks, or when Proctor ends, even by SIGKILL. It is a program of its own beside
-//! `proctor`, or the hidden command `proctor __guard`.
+//! ends, when Proctor asks, or when Proctor ends, even by SIGKILL. Guards are forked by a [`host`]; the
+//! hidden command `proctor __guard` is one without a host.
 //!
 //! On Linux the guard is a child subreaper: every process that the program starts, however it
 //! detaches itself, ends up as a child of the guard. So "no child left" means "no descendant left",
@@ -9,7 +9,8 @@
 //!
 //! - Proctor asks with SIGTERM to the guard; a second one skips the grace period. A signal needs no
 //!   descriptor that other processes could inherit and keep open.
-//! - The guard notices Proctor's end with [`os::watch_parent`], which is safe against reused pids.
+//! - The guard notices Proctor's end by the socket of its host, whose other end only Proctor has. Without
+//!   a host it uses [`os::watch_parent`].
 //! - The guard leads its own session and the program a group in it: Ctrl-C reaches neither, and a
 //!   program that signals its group misses the guard. There is no terminal to ask for passwords.
 //! - With `--linger` the guard outlives the program, and the processes that the program left keep
@@ -25,7 +26,6 @@
 
 pub mod host;
 mod order;
-mod program;
 mod report;
 mod signals;
 mod watch;
@@ -45,8 +45,6 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 use thiserror::Error;
 
 pub(crate) use self::order::{Order, StartRequest};
-pub(crate) use self::program::program;
-pub use self::program::{GuardProgram, guard_beside};
 pub(crate) use self::report::GuardReport;
 use self::signals::GuardSignals;
 pub use self::signals::{piped as signal_pipe, take as take_signals};
@@ -101,15 +99,6 @@ fn conclude(ending: Result<GuardOutcome, GuardError>) -> ExitCode {
         ));
     }
     ending.status.map_or(FAILED.into(), end_like)
-}
-
-/// Says on stderr what the program is for, and of which build it is.
-pub fn explain() -> ExitCode {
-    say(&format_args!(
-        "Proctor starts this program to contain others ({})",
-        program::BUILD
-    ));
-    FAILED.into()
 }
 
 fn say(line: &dyn Display) {

@@ -26,7 +26,7 @@ pub use self::guards::end_hosts;
 pub use self::lingering::LingeringProcess;
 use crate::environment::server_environment;
 pub use crate::exit::ProcessExit;
-use crate::guard::{self, KILL_LIMIT, Order, StartRequest};
+use crate::guard::{KILL_LIMIT, Order, StartRequest};
 pub use crate::os::ProcessHandle;
 use crate::program::{self, ProgramError};
 use crate::tail::{Tail, drain};
@@ -177,7 +177,7 @@ impl Spawn {
         let refused = |source| self.refused(source);
         // The host of the guards works in another folder.
         let folder = std::path::absolute(folder).map_err(refused)?;
-        let guard = std::path::absolute(guard::program(&self.guard)).map_err(refused)?;
+        let guard = std::path::absolute(&self.guard).map_err(refused)?;
         let path = self.env.get("PATH").map(String::as_str);
         let order = Order {
             grace: self.grace,

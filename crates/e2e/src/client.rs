@@ -46,7 +46,7 @@ pub fn options(recorder: Recorder) -> ConnectOptions {
     ConnectOptions {
         actor: Actor::Loop,
         recorder,
-        inherited: std::env::vars().collect(),
+        inherited: std::env::vars().collect::<BTreeMap<_, _>>().into(),
         pass: Vec::new(),
         guard: crate::program("proctor"),
         timeouts: Timeouts::default(),

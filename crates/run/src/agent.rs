@@ -9,7 +9,7 @@ mod toolbox;
 
 use proctor_core::model::{ModelMessage, ModelRequest, StopReason, ToolCall, ToolResult, Usage};
 
-pub use self::toolbox::{ConnectedServer, ServerLoss, ToolCallNotice, Toolbox};
+pub use self::toolbox::{ConnectedServer, KnownOffers, ServerLoss, ToolCallNotice, Toolbox};
 use crate::together::together;
 pub use proctor_models::{AskError, LoopLimits, ModelClient, ModelError};
 

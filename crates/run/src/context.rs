@@ -14,6 +14,7 @@ use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::ModelRef;
 use proctor_core::suite::{Suite, TrialValues};
 
+use crate::agent::KnownOffers;
 use crate::external::ExternalAgent;
 use crate::trial_folder::KeepOption;
 use proctor_models::{Meter, Model, ModelClient, Replay, RetryWait};
@@ -63,11 +64,11 @@ pub struct RunContext {
     /// The spending so far, and the budget.
     pub meter: Arc<Meter>,
     /// The user's environment, of which servers and steps get a part.
-    pub environment: BTreeMap<String, String>,
+    pub environment: Arc<BTreeMap<String, String>>,
+    /// The environment of steps and extensions, without model keys.
+    pub step_environment: Arc<BTreeMap<String, String>>,
     /// Variables that servers get in addition to the default ones.
     pub pass: Vec<String>,
-    /// Variables that hold model keys and are passed to no server or step.
-    pub withheld: Vec<String>,
     /// The `proctor` binary, which also is the guard of processes.
     pub guard: PathBuf,
     /// The timeouts for servers.
@@ -83,6 +84,8 @@ pub struct RunContext {
     pub eras: BTreeMap<String, Era>,
     /// The known tools of servers, by server name.
     pub tools: BTreeMap<String, Vec<String>>,
+    /// The tools that trials offered to their agents so far.
+    pub offers: KnownOffers,
     /// The connections that all trials share, by server; empty if each trial has its own.
     pub shared: BTreeMap<String, Client>,
     /// Warnings of trials about the suite, which the run shows once at its end.

@@ -138,7 +138,7 @@ impl Engine {
         ConnectOptions {
             actor,
             recorder,
-            inherited: self.environment.clone(),
+            inherited: self.environment.clone().into(),
             pass: pass_env.to_vec(),
             guard: self.program.clone(),
             timeouts,

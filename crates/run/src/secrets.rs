@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 use percent_encoding::percent_decode_str;
+use std::sync::Arc;
+
 use proctor_core::redact::{is_secret_name, secrets_of};
 use proctor_core::suite::auth::Auth;
 use proctor_core::suite::server::Transport;
@@ -54,7 +56,7 @@ fn of_transport(transport: &Transport) -> Vec<(String, String)> {
 /// of their requests. Values that only a trial knows are missing.
 pub(crate) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)> {
     let mut values = TemplateValues::default();
-    values.env.clone_from(env);
+    values.env = Arc::new(env.clone());
     let filled = |template: &Template| values.fill(template).ok();
     let mut secrets: Vec<(String, String)> = Vec::new();
     let cases = suite.cases.iter();

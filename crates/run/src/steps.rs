@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::event::{Actor, Blame, Phase};
@@ -30,13 +31,12 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::step::values::{FillError, TemplateValues};
 use proctor_core::suite::step::{Action, Step};
 use proctor_core::suite::template::Template;
-use proctor_core::suite::trial_values::TRIAL_DIR;
 use proctor_core::suite::{Extension, Server};
 use proctor_core::transcript_file::TranscriptFile;
 use proctor_core::verdict::Verdict;
 use tokio::task::JoinSet;
 
-pub use self::environment::MODEL_KEYS;
+pub use self::environment::{MODEL_KEYS, step_environment};
 use self::note::StepEndRecorder;
 pub use self::phases::PhaseFailure;
 use crate::secrets;
@@ -56,9 +56,8 @@ const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 pub struct StepsOptions {
     /// How to connect to servers. All steps share its environment, recorder and guard.
     pub connect: ConnectOptions,
-    /// Variables that steps don't get, in addition to [`MODEL_KEYS`]: the keys of the suite's
-    /// models.
-    pub withheld: Vec<String>,
+    /// The user's environment, without model keys ([`step_environment`]).
+    pub environment: Arc<BTreeMap<String, String>>,
     /// Redacts a text before it is cut. It also learns the secrets of steps.
     pub redactor: Redactor,
     pub servers: Vec<Server>,
@@ -144,11 +143,9 @@ impl Steps {
     /// Creates the steps of a new trial.
     pub fn new(mut options: StepsOptions) -> Self {
         options.connect.actor = Actor::Step;
-        let inherited = &options.connect.inherited;
         let mut values = TemplateValues::default();
-        values.env = environment::step_environment(inherited, &options.withheld);
+        values.env = options.environment.clone();
         if let Some(trial) = &options.connect.trial {
-            values.env.insert(TRIAL_DIR.to_owned(), trial.dir.clone());
             values.trial = trial.clone();
         }
         // A prompt that refers to a step is filled in after the setup.

@@ -134,7 +134,7 @@ impl Trial {
                 self.recorder.clone(),
                 Some(self.folder.values()),
             ),
-            withheld: context.withheld.clone(),
+            environment: context.step_environment.clone(),
             redactor: self.recorder.redactor().clone(),
             servers: self.servers(),
             extensions: context.suite.extensions.clone(),
@@ -253,7 +253,7 @@ impl Trial {
             together(connected.into_iter().map(|server| server.client.close())).await;
             return Err(reason);
         }
-        let opened = Toolbox::open(connected, true).await;
+        let opened = Toolbox::open(connected, true, &self.context.offers).await;
         opened.map_err(|(server, error)| {
             let reason = format!("the server `{server}`: {error}");
             if let ListError::Call {

@@ -263,7 +263,7 @@ impl Client {
         let tool = params.get("name").and_then(Value::as_str).unwrap_or("");
         let listed = tools.as_ref().and_then(|tools| tools.get(tool));
         listed
-            .map(|tool| tool.header_arguments.clone())
+            .map(|tool| tool.header_arguments().to_vec())
             .unwrap_or_default()
     }
 

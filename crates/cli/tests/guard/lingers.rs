@@ -28,7 +28,7 @@ async fn a_program_that_left_nothing_is_over() {
         let mut program = lingering(&stage, script);
         assert_eq!(program.ended().await, expected);
         stage.clears().await;
-        assert!(program.is_over());
+        until("the guard has ended", || program.is_over()).await;
     };
     check("cat", ProcessExit::Exited(0)).await;
     check("exit 255", ProcessExit::Exited(255)).await;

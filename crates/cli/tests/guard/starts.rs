@@ -149,35 +149,3 @@ async fn the_program_gets_the_standard_streams_and_no_other_file() {
     assert_eq!(program, "0\n1\n2\n");
     assert!(!guard.contains("secret"), "{guard}");
 }
-
-#[tokio::test]
-async fn the_guard_is_the_program_beside_proctor_or_proctor_itself() {
-    let stage = Stage::new();
-    let guard_of = async |guard: std::path::PathBuf| {
-        let mut spawn = stage.spawn("cat", &[]);
-        spawn.guard = guard;
-        let process = spawn.start().expect("it starts");
-        let pid = process.guard_pid().expect("it runs");
-        let file = format!("/proc/{}/exe", pid.as_raw_pid());
-        let program = fs::read_link(file).expect("the guard runs");
-        assert_eq!(
-            process.stop(std::time::Duration::from_mins(1)).await,
-            ProcessExit::Exited(0)
-        );
-        program.file_name().expect("a name").to_owned()
-    };
-    let proctor = std::path::Path::new(env!("CARGO_BIN_EXE_proctor"));
-    assert_eq!(guard_of(proctor.to_owned()).await, "proctor-guard");
-    // The binary alone, and with the program of another build beside it.
-    let alone = stage.folder.path().join("proctor");
-    fs::hard_link(proctor, &alone)
-        .or_else(|_| fs::copy(proctor, &alone).map(drop))
-        .expect("it can be copied");
-    assert_eq!(guard_of(alone.clone()).await, "proctor");
-    let elsewhere = stage.folder.path().join("elsewhere");
-    fs::create_dir(&elsewhere).expect("a folder");
-    let other = elsewhere.join("proctor");
-    fs::rename(&alone, &other).expect("it can be moved");
-    fs::write(elsewhere.join("proctor-guard"), "#!/bin/sh\nexit 0\n").expect("a file");
-    assert_eq!(guard_of(other).await, "proctor");
-}

@@ -21,8 +21,9 @@ const PLACES: [&str; 5] = ["file", "path", "dir", "sock", "socket"];
 
 /// Whether a variable, header or parameter of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
-    parts(name).any(|part| {
-        ALONE.contains(&part.as_str())
+    let spaced = spaced(name);
+    spaced.split_ascii_whitespace().any(|part| {
+        ALONE.contains(&part)
             // The plural counts the tokens of a model: `MAX_TOKENS`.
             || part.ends_with("token")
             || INSIDE.iter().any(|word| part.contains(word))
@@ -31,13 +32,13 @@ pub fn is_secret_name(name: &str) -> bool {
 
 /// Whether the value is the location of a secret: `SSH_AUTH_SOCK`, `TOKEN_FILE`.
 pub(super) fn holds_a_path(name: &str) -> bool {
-    parts(name)
-        .last()
-        .is_some_and(|part| PLACES.contains(&part.as_str()))
+    let last = spaced(name);
+    let last = last.split_ascii_whitespace().next_back();
+    last.is_some_and(|part| PLACES.contains(&part))
 }
 
-/// The parts of `API_KEY`, `x-api-key` and `apiKey`, in lower case.
-fn parts(name: &str) -> impl Iterator<Item = String> {
+/// The parts of `API_KEY`, `x-api-key` and `apiKey`, in lower case and with spaces between them.
+fn spaced(name: &str) -> String {
     let mut spaced = String::with_capacity(name.len() + 4);
     let mut after_lower = false;
     for c in name.chars() {
@@ -51,6 +52,5 @@ fn parts(name: &str) -> impl Iterator<Item = String> {
             spaced.push(' ');
         }
     }
-    let parts: Vec<String> = spaced.split_whitespace().map(str::to_owned).collect();
-    parts.into_iter()
+    spaced
 }

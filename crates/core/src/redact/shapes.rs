@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use aho_corasick::AhoCorasick;
 use data_encoding::BASE64;
 use regex::bytes::Regex;
 
@@ -42,6 +43,41 @@ static SHAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("{BEFORE}(?:{TOKENS}|{HEADER})")).ok()
 });
 
+/// Every match contains one of these, in any case. To look for them is much faster than to look for a match.
+const PARTS: [&str; 17] = [
+    "sk-",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "npm_",
+    "hf_",
+    "aiza",
+    "akia",
+    "asia",
+    "eyj",
+    "bearer",
+    "basic",
+];
+const HEADER_PARTS: [&str; 2] = ["authorization", "x-api-key"];
+
+static PART: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let parts = PARTS.iter().chain(&HEADER_PARTS);
+    let parts = AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .build(parts);
+    parts.ok()
+});
+
+/// Whether a text may have a match.
+fn may_match(bytes: &[u8]) -> bool {
+    PART.as_ref().is_none_or(|parts| parts.is_match(bytes))
+}
+
 const NAMES: [&str; 6] = ["token", "jwt", "bearer", "basic", "header", "bare"];
 
 #[derive(Debug)]
@@ -73,6 +109,9 @@ impl Shapes {
     /// The first match at or after `from`.
     fn find(&self, bytes: &[u8], from: usize) -> Option<Replacement> {
         let shapes = SHAPES.as_ref()?;
+        if !may_match(&bytes[from..]) {
+            return None;
+        }
         let mut at = from;
         // Most texts have no match, which is faster to find out without groups.
         while let Some(found) = shapes.find_at(bytes, at) {
@@ -112,5 +151,35 @@ fn is_secret(shape: &str, text: &[u8]) -> bool {
             })
         }
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_text_without_the_parts_is_not_searched() {
+        assert!(!may_match(
+            br#"{"jsonrpc":"2.0","method":"tools/list","params":{}}"#
+        ));
+        for part in PARTS.iter().chain(&HEADER_PARTS) {
+            assert!(
+                may_match(format!("\"{}\"", part.to_uppercase()).as_bytes()),
+                "{part}"
+            );
+        }
+    }
+
+    proptest! {
+        /// The parts are written beside the pattern, so they must not fall behind it.
+        #[test]
+        fn every_match_has_a_part(text in proptest::string::bytes_regex(
+            &format!("(?:{TOKENS}|{HEADER})").replace("(?-u:\\b)", "").replace("(?i-u:", "(?:").replace("\\s", "[ \\t]")
+        ).unwrap()) {
+            prop_assert!(may_match(&text), "{:?}", String::from_utf8_lossy(&text));
+        }
     }
 }

@@ -168,25 +168,3 @@ fn a_folder_that_can_not_be_written_is_not_healthy() {
     assert_eq!(check(&document, "records").0, "failed", "{document:#}");
     assert_eq!(output.status.code(), Some(1));
 }
-
-#[test]
-fn a_guard_of_another_build_is_named() {
-    // Linked and not copied: a program that was just written may be busy.
-    let built = proctor_e2e::proctor();
-    let folder = tempfile::tempdir_in(built.parent().unwrap()).unwrap();
-    let proctor = folder.path().join("proctor");
-    std::fs::hard_link(built, &proctor).unwrap();
-    let run = || document(&doctor_of(&proctor, folder.path(), &["-o", "json"], &[]));
-    let absent = run();
-    assert_eq!(check(&absent, "proctor-guard").0, "missing");
-    assert_eq!(check(&absent, "containment").0, "ok", "{absent:#}");
-    let guard = folder.path().join("proctor-guard");
-    std::fs::write(&guard, "#!/bin/sh\nexit 0\n").unwrap();
-    let other = run();
-    let (state, detail, _) = check(&other, "proctor-guard");
-    assert_eq!(state, "missing");
-    assert!(detail.contains("another build"), "{detail}");
-    std::fs::remove_file(&guard).unwrap();
-    std::fs::hard_link(proctor_e2e::program("proctor-guard"), &guard).unwrap();
-    assert_eq!(check(&run(), "proctor-guard").0, "ok");
-}

@@ -23,6 +23,7 @@ use proctor_core::suite::{
 };
 use proctor_e2e::{Fixture, log_lines};
 use proctor_models::{Budget, Meter, Model, ScriptedModel};
+use proctor_run::agent::KnownOffers;
 use proctor_run::context::{RunContext, Worker};
 use proctor_run::runner::{self, Parallelism, RunnerOptions, TrialSpec};
 use proctor_run::trial_folder::KeepOption;
@@ -243,9 +244,10 @@ impl Stage {
             agents: vec![Worker::Model(self.model_of("model.yaml", self.model))],
             judges: vec![self.model_of("judge.yaml", self.judge)],
             meter: Arc::new(Meter::new(Prices::default(), Budget::default())),
-            environment: self.environment.clone(),
+            environment: self.environment.clone().into(),
+            step_environment: self.environment.clone().into(),
             pass: Vec::new(),
-            withheld: Vec::new(),
+            offers: KnownOffers::default(),
             guard: proctor_e2e::proctor(),
             timeouts: Timeouts::default(),
             redactor: self.redactor.clone(),

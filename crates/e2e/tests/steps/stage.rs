@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use proctor_core::suite::template::{Template, TemplateValue};
 use proctor_core::suite::{Extension, Server};
 use proctor_core::verdict::Verdict;
 use proctor_e2e::client;
-use proctor_run::steps::{StepResult, Steps, StepsOptions};
+use proctor_run::steps::{StepResult, Steps, StepsOptions, step_environment};
 use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::client::ConnectOptions;
 use proctor_wire::recorder::Recorder;
@@ -62,20 +63,22 @@ impl Stage {
         fs::create_dir(folder.path().join("task")).expect("a folder");
         let (run, recorder) = record(&folder.path().join("record"));
         let mut connect = client::options(recorder);
-        connect.inherited.insert(MARK.to_owned(), mark.clone());
-        connect
-            .inherited
-            .insert("SHELL".to_owned(), "/bin/sh".to_owned());
+        let inherited = Arc::make_mut(&mut connect.inherited);
+        inherited.insert(MARK.to_owned(), mark.clone());
+        inherited.insert("SHELL".to_owned(), "/bin/sh".to_owned());
         for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OTHER_KEY"] {
-            connect.inherited.insert(key.to_owned(), "a key".to_owned());
+            inherited.insert(key.to_owned(), "a key".to_owned());
         }
         connect.pass.push(MARK.to_owned());
         // These tests use its random values only.
         connect.trial = Some(TrialFolder::new("one").values().clone());
         options(&mut connect);
         let steps = Steps::new(StepsOptions {
+            environment: Arc::new(step_environment(
+                &connect.inherited,
+                &["OTHER_KEY".to_owned()],
+            )),
             connect,
-            withheld: vec!["OTHER_KEY".to_owned()],
             redactor: Redactor::default(),
             servers,
             extensions,

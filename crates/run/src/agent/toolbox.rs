@@ -7,6 +7,7 @@
 mod helpers;
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use proctor_core::event::FindingKind;
 use proctor_core::hint::{listed, nearest};
@@ -37,6 +38,12 @@ pub struct ConnectedServer {
 /// The tools that an agent can call.
 pub struct Toolbox {
     servers: Vec<ConnectedServer>,
+    offer: Arc<ToolOffer>,
+}
+
+/// The tools of servers under unique names.
+#[derive(Debug, Default)]
+struct ToolOffer {
     tools: Tools,
     routes: HashMap<String, ToolRoute>,
 }
@@ -64,13 +71,43 @@ pub struct ToolCallNotice {
     pub name: String,
 }
 
+/// The offers of a run so far, so that trials on the same lists of tools share one.
+#[derive(Debug, Default)]
+pub struct KnownOffers(Mutex<Vec<(Vec<OfferSource>, Arc<ToolOffer>)>>);
+
+/// All that an offer depends on: what one server lists, word for word.
+#[derive(Debug, PartialEq)]
+struct OfferSource {
+    server: String,
+    has_resources: bool,
+    has_prompts: bool,
+    tools: Vec<String>,
+}
+
+impl KnownOffers {
+    /// More lists than this are not the same in many trials.
+    const MOST: usize = 16;
+
+    fn find(&self, sources: &[OfferSource]) -> Option<Arc<ToolOffer>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.iter().find(|(known, _)| known == sources);
+        found.map(|(_, offer)| offer.clone())
+    }
+
+    fn add(&self, sources: Vec<OfferSource>, offer: &Arc<ToolOffer>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < Self::MOST {
+            known.push((sources, offer.clone()));
+        }
+    }
+}
+
 impl Toolbox {
     /// A toolbox with servers and without tools.
     pub fn bare(servers: Vec<ConnectedServer>) -> Self {
         Self {
             servers,
-            tools: Tools::default(),
-            routes: HashMap::new(),
+            offer: Arc::default(),
         }
     }
 
@@ -78,63 +115,52 @@ impl Toolbox {
     pub async fn open(
         servers: Vec<ConnectedServer>,
         helpers: bool,
+        known: &KnownOffers,
     ) -> Result<Self, (String, ListError)> {
-        let mut found: Vec<(usize, Value)> = Vec::new();
-        for (at, server) in servers.iter().enumerate() {
-            if !offers(&server.client, "tools") {
-                continue;
+        let mut sources = Vec::new();
+        for server in &servers {
+            let mut tools = Vec::new();
+            if offers(&server.client, "tools") {
+                let listed = server.client.list_tools(&ListLimits::default()).await;
+                let listed = listed.map_err(|error| (server.name.clone(), error))?;
+                let texts = listed.items.into_iter().map(Box::<str>::from);
+                tools.extend(texts.map(String::from));
             }
-            let listed = server.client.list_tools(&ListLimits::default()).await;
-            let listed = listed.map_err(|error| (server.name.clone(), error))?;
-            for raw in &listed.items {
-                let tool: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+            sources.push(OfferSource {
+                server: server.name.clone(),
+                has_resources: helpers && offers(&server.client, "resources"),
+                has_prompts: helpers && offers(&server.client, "prompts"),
+                tools,
+            });
+        }
+        if let Some(offer) = known.find(&sources) {
+            return Ok(Self { servers, offer });
+        }
+        let mut found: Vec<(usize, Value)> = Vec::new();
+        let mut are_named = true;
+        for (at, source) in sources.iter().enumerate() {
+            for text in &source.tools {
+                let tool: Value = serde_json::from_str(text).unwrap_or_default();
                 if tool.get("name").is_some_and(Value::is_string) {
                     found.push((at, tool));
                 } else {
+                    are_named = false;
                     let detail = "`tools/list` contains a tool without a name";
-                    server.client.note(FindingKind::Protocol, detail);
+                    servers[at].client.note(FindingKind::Protocol, detail);
                 }
             }
         }
-        Ok(Self::of(servers, found, helpers))
-    }
-
-    fn of(servers: Vec<ConnectedServer>, found: Vec<(usize, Value)>, helpers: bool) -> Self {
-        let any = |what: &str| helpers && servers.iter().any(|server| offers(&server.client, what));
-        let mut helpers = Vec::new();
-        if any("resources") {
-            helpers.extend([Helper::ListResources, Helper::ReadResource]);
+        let offer = Arc::new(ToolOffer::of(&sources, found));
+        // Each trial reports a tool without a name.
+        if are_named {
+            known.add(sources, &offer);
         }
-        if any("prompts") {
-            helpers.extend([Helper::ListPrompts, Helper::GetPrompt]);
-        }
-        let wanted: Vec<(&str, &str)> = found
-            .iter()
-            .map(|(at, tool)| (servers[*at].name.as_str(), name_of(tool)))
-            .chain(helpers.iter().map(|helper| (OWN, helper.name())))
-            .collect();
-        let mut names = assign(&wanted).into_iter();
-        let mut tools = Vec::new();
-        let mut routes = HashMap::new();
-        for ((server, found), name) in found.into_iter().zip(names.by_ref()) {
-            let tool = name_of(&found).to_owned();
-            tools.push(offered(&name, found));
-            routes.insert(name, ToolRoute::Tool { server, tool });
-        }
-        for (helper, name) in helpers.into_iter().zip(names) {
-            tools.push(helper.tool(&name, &servers));
-            routes.insert(name, ToolRoute::Helper(helper));
-        }
-        Self {
-            servers,
-            tools: tools.into(),
-            routes,
-        }
+        Ok(Self { servers, offer })
     }
 
     /// The tools as models see them.
     pub fn tools(&self) -> &Tools {
-        &self.tools
+        &self.offer.tools
     }
 
     pub fn servers(&self) -> &[ConnectedServer] {
@@ -157,7 +183,7 @@ impl Toolbox {
 
     /// The name under which models see a server's tool.
     pub fn name_of(&self, server: &str, tool: &str) -> Option<&str> {
-        let found = self.routes.iter().find(|(_, route)| match route {
+        let found = self.offer.routes.iter().find(|(_, route)| match route {
             ToolRoute::Tool {
                 server: at,
                 tool: own,
@@ -169,7 +195,7 @@ impl Toolbox {
 
     /// The notice for a call; `None` if the tool is unknown.
     pub fn called(&self, call: &ToolCall) -> Option<ToolCallNotice> {
-        let (server, name) = match self.routes.get(&call.name)? {
+        let (server, name) = match self.offer.routes.get(&call.name)? {
             ToolRoute::Tool { server, tool } => {
                 (self.servers[*server].name.as_str(), tool.as_str())
             }
@@ -184,7 +210,7 @@ impl Toolbox {
     /// Makes a call. Problems with the call are returned as its result, for the model.
     pub async fn call(&self, call: &ToolCall) -> Result<ToolResult, ServerLoss> {
         let mut shown = Vec::new();
-        let outcome = match (self.routes.get(&call.name), &call.arguments) {
+        let outcome = match (self.offer.routes.get(&call.name), &call.arguments) {
             (None, _) => Err(self.unknown(&call.name)),
             (_, Arguments::Malformed { reason, .. }) => Err(format!(
                 "the arguments of `{}` are not a JSON object: {reason}",
@@ -238,7 +264,7 @@ impl Toolbox {
     }
 
     fn unknown(&self, name: &str) -> String {
-        let known = || self.tools.iter().map(|tool| tool.name.as_str());
+        let known = || self.offer.tools.iter().map(|tool| tool.name.as_str());
         match nearest(name, known()) {
             Some(near) => format!("unknown tool `{name}`; did you mean `{near}`?"),
             None => format!("unknown tool `{name}`; available: {}", listed(known())),
@@ -249,6 +275,40 @@ impl Toolbox {
     pub async fn close(self) {
         let servers = self.servers.into_iter();
         together(servers.map(|connected| connected.client.close())).await;
+    }
+}
+
+impl ToolOffer {
+    fn of(sources: &[OfferSource], found: Vec<(usize, Value)>) -> Self {
+        let mut helpers = Vec::new();
+        if sources.iter().any(|source| source.has_resources) {
+            helpers.extend([Helper::ListResources, Helper::ReadResource]);
+        }
+        if sources.iter().any(|source| source.has_prompts) {
+            helpers.extend([Helper::ListPrompts, Helper::GetPrompt]);
+        }
+        let servers: Vec<&str> = sources.iter().map(|s| s.server.as_str()).collect();
+        let wanted: Vec<(&str, &str)> = found
+            .iter()
+            .map(|(at, tool)| (servers[*at], name_of(tool)))
+            .chain(helpers.iter().map(|helper| (OWN, helper.name())))
+            .collect();
+        let mut names = assign(&wanted).into_iter();
+        let mut tools = Vec::new();
+        let mut routes = HashMap::new();
+        for ((server, found), name) in found.into_iter().zip(names.by_ref()) {
+            let tool = name_of(&found).to_owned();
+            tools.push(offered(&name, found));
+            routes.insert(name, ToolRoute::Tool { server, tool });
+        }
+        for (helper, name) in helpers.into_iter().zip(names) {
+            tools.push(helper.tool(&name, &servers));
+            routes.insert(name, ToolRoute::Helper(helper));
+        }
+        Self {
+            tools: tools.into(),
+            routes,
+        }
     }
 }
 

@@ -117,7 +117,6 @@ impl Engine {
         options: &DiagnosisOptions,
     ) -> Vec<Diagnosis> {
         let mut all = vec![containment::version(&self.program)];
-        all.push(containment::guard(&self.program));
         all.push(containment::contains(self).await);
         all.extend(folder::check(&options.folder));
         all.extend(installed::programs(self).await);

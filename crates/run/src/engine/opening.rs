@@ -25,6 +25,7 @@ use crate::context::{RunContext, Worker};
 use crate::external::{ExternalAgent, JudgeProgram, sent_key};
 use crate::runner::TrialSpec;
 use crate::secrets;
+use crate::steps::step_environment;
 
 /// The start of the message if the judge can't be opened.
 const JUDGE: &str = "the judge can't be used";
@@ -84,7 +85,7 @@ pub(super) fn context(
             },
         )),
         pass: asked.pass_env.clone(),
-        withheld,
+        step_environment: Arc::new(step_environment(&env, &withheld)),
         guard: engine.program.clone(),
         timeouts: Timeouts::default(),
         redactor,
@@ -93,6 +94,7 @@ pub(super) fn context(
         strict: asked.strict,
         eras: std::collections::BTreeMap::new(),
         tools: std::collections::BTreeMap::new(),
+        offers: crate::agent::KnownOffers::default(),
         shared: std::collections::BTreeMap::new(),
         warnings: std::sync::Mutex::default(),
         seen: std::sync::Mutex::default(),
@@ -100,7 +102,7 @@ pub(super) fn context(
         checkouts: Vec::new(),
         ended_files: None,
         suite,
-        environment: env,
+        environment: env.into(),
     })
 }
 

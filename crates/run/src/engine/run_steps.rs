@@ -37,7 +37,7 @@ impl RunSteps {
         let recorder = Recorder::passing_to(to).redacting(&context.redactor);
         let steps = Steps::new(StepsOptions {
             connect: context.connect_options(Actor::Step, recorder, None),
-            withheld: context.withheld.clone(),
+            environment: context.step_environment.clone(),
             redactor: context.redactor.clone(),
             servers: Vec::new(),
             extensions: suite.extensions.clone(),

@@ -14,8 +14,8 @@ pub const MODEL_KEYS: [&str; 5] = [
 /// The kernel's limit for one variable: name, `=`, value and NUL.
 const LONGEST: usize = 128 * 1024;
 
-/// The user's environment without model keys.
-pub(super) fn step_environment(
+/// The user's environment without [`MODEL_KEYS`], and without the keys of the suite's models.
+pub fn step_environment(
     users: &BTreeMap<String, String>,
     withheld: &[String],
 ) -> BTreeMap<String, String> {

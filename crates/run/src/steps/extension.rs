@@ -175,7 +175,7 @@ impl Steps {
         let extension = self.options.extensions.iter().find(|e| e.alias == alias);
         let unknown = || suite(&ExtensionError::Unknown(alias.to_owned()));
         let extension = extension.ok_or_else(unknown)?;
-        let mut env = self.values.env.clone();
+        let mut env = self.values.variables();
         for (name, value) in &extension.env {
             check_variable(name, value)
                 .map_err(|error| ActionOutcome::unknown(&error, Blame::Suite))?;

@@ -120,7 +120,7 @@ impl Steps {
             given.insert(name.clone(), value);
         }
         self.options.redactor.learn(secrets_of(&given));
-        let mut env = self.values.env.clone();
+        let mut env = self.values.variables();
         if phase == Phase::Grade && self.transcript.is_some() {
             let path = self.transcript_path().map_err(ScriptStepError::Write)?;
             env.insert(TRANSCRIPT.to_owned(), path.display().to_string());

@@ -117,7 +117,7 @@ impl Trial {
         let options = ProxyOptions {
             recorder: self.recorder.clone(),
             actor: Actor::Agent,
-            inherited: context.environment.clone(),
+            inherited: context.environment.as_ref().clone(),
             pass: context.pass.clone(),
             guard: context.guard.clone(),
             trial: Some(self.folder.values().clone()),

@@ -112,7 +112,7 @@ impl Trial {
         if matches!(shipped.eval.input, Input::Execution(_)) {
             return Ok(Toolbox::bare(connected));
         }
-        let opened = Toolbox::open(connected, false).await;
+        let opened = Toolbox::open(connected, false, &self.context.offers).await;
         opened.map_err(|(server, error)| {
             let reason = format!("the server `{server}`: {error}");
             (Blame::Server, reason)

@@ -4,6 +4,7 @@ mod line;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::event::Actor;
@@ -29,7 +30,7 @@ pub struct ConnectOptions {
     pub actor: Actor,
     pub recorder: Recorder,
     /// The environment of which servers inherit a part.
-    pub inherited: BTreeMap<String, String>,
+    pub inherited: Arc<BTreeMap<String, String>>,
     /// Variables that servers inherit besides the usual ones.
     pub pass: Vec<String>,
     /// The path of the `proctor` binary, which runs the guard.

@@ -1,7 +1,7 @@
 //! Paginated lists of a server, within limits.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{OnceLock, PoisonError};
 use std::time::Duration;
 
 use proctor_core::event::FindingKind;
@@ -71,16 +71,16 @@ pub(super) type Tools = BTreeMap<String, KnownTool>;
 pub(super) struct KnownTool {
     /// The tool as the server wrote it.
     raw: Box<RawValue>,
-    /// The arguments that the stateless era repeats in headers.
-    pub(super) header_arguments: Vec<meta::HeaderArgument>,
+    header_arguments: OnceLock<Vec<meta::HeaderArgument>>,
 }
 
 fn tools(listed: &FullList) -> Tools {
     let known = listed.items.iter().filter_map(|raw| {
-        let tool: Value = serde_json::from_str(raw.get()).ok()?;
-        let name = tool.get("name")?.as_str()?.to_owned();
+        // Most of a tool is its schema, which few clients need.
+        let members: HashMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
+        let name = serde_json::from_str(members.get("name")?.get()).ok()?;
         let known = KnownTool {
-            header_arguments: meta::header_arguments(&tool),
+            header_arguments: OnceLock::new(),
             raw: raw.clone(),
         };
         Some((name, known))
@@ -89,6 +89,14 @@ fn tools(listed: &FullList) -> Tools {
 }
 
 impl KnownTool {
+    /// The arguments that the stateless era repeats in headers.
+    pub(super) fn header_arguments(&self) -> &[meta::HeaderArgument] {
+        self.header_arguments.get_or_init(|| {
+            let tool: Value = serde_json::from_str(self.raw.get()).unwrap_or_default();
+            meta::header_arguments(&tool)
+        })
+    }
+
     /// Whether both are the same tool, whatever the formatting of their JSON.
     fn is(&self, other: &Self) -> bool {
         let parsed = |tool: &Self| serde_json::from_str::<Value>(tool.raw.get()).ok();

@@ -11,7 +11,7 @@ use super::PatternTemplate;
 use crate::hint::nearest_hint;
 use crate::pattern::{Pattern, PatternError};
 use crate::suite::template::{Reference, Template, TemplatePart, TemplateValue};
-use crate::suite::trial_values::TrialValues;
+use crate::suite::trial_values::{TRIAL_DIR, TrialValues};
 
 /// The values of templates in one trial, as far as they are known.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,7 @@ pub struct TemplateValues {
     /// The values that are known before the trial starts.
     pub trial: TrialValues,
     /// The environment of steps, without API keys.
-    pub env: BTreeMap<String, String>,
+    pub env: Arc<BTreeMap<String, String>>,
     /// The outputs of steps, by id and by type. Both names share one value, since outputs can be large.
     outputs: BTreeMap<String, Arc<BTreeMap<String, String>>>,
 }
@@ -135,6 +135,20 @@ impl TemplateValues {
         Ok(out)
     }
 
+    /// The variables of a program: the environment, and the one that names the trial's folder.
+    pub fn variables(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::clone(&self.env);
+        all.extend(
+            self.trial_dir()
+                .map(|dir| (TRIAL_DIR.to_owned(), dir.clone())),
+        );
+        all
+    }
+
+    fn trial_dir(&self) -> Option<&String> {
+        Some(&self.trial.dir).filter(|dir| !dir.is_empty())
+    }
+
     fn value(&self, reference: &Reference) -> Result<String, FillError> {
         match reference {
             Reference::TrialDir => Ok(self.trial.dir.clone()),
@@ -144,7 +158,8 @@ impl TemplateValues {
             Reference::AgentOutput => self.agent_output.clone().ok_or(FillError::NoAnswer),
             Reference::AgentPrompt => self.agent_prompt.clone().ok_or(FillError::NoPrompt),
             Reference::Env(name) => {
-                let value = self.env.get(name).cloned();
+                let own = self.trial_dir().filter(|_| name == TRIAL_DIR);
+                let value = own.or_else(|| self.env.get(name)).cloned();
                 value.ok_or_else(|| FillError::NoVariable(name.clone()))
             }
             Reference::Step { step, output } => self.output(step, output),
@@ -188,7 +203,7 @@ mod tests {
                 random_id: "k3x9q0ab".to_owned(),
                 random_port: crate::suite::RandomPort::new(|| Some(4711)),
             },
-            env: [("HOME".to_owned(), "/home/u".to_owned())].into(),
+            env: BTreeMap::from([("HOME".to_owned(), "/home/u".to_owned())]).into(),
             ..TemplateValues::default()
         };
         let outputs = |text: &str| [("stdout".to_owned(), text.to_owned())].into();

@@ -1,5 +1,6 @@
 //! Whole sessions, of clients that do not know of the proxy.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,7 @@ fn options(recorder: Recorder) -> ConnectOptions {
     ConnectOptions {
         actor: Actor::Loop,
         recorder,
-        inherited: std::env::vars().collect(),
+        inherited: std::env::vars().collect::<BTreeMap<_, _>>().into(),
         pass: Vec::new(),
         guard: std::path::PathBuf::from("not needed"),
         timeouts: Timeouts::default(),

@@ -148,9 +148,8 @@ impl Helper {
         }
     }
 
-    pub(super) fn tool(self, name: &str, servers: &[ConnectedServer]) -> Tool {
-        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        let server = json!({"type": "string", "enum": names, "description": "the server"});
+    pub(super) fn tool(self, name: &str, servers: &[&str]) -> Tool {
+        let server = json!({"type": "string", "enum": servers, "description": "the server"});
         let (description, properties, required) = match self {
             Self::ListResources => (
                 "Lists the resources that can be read.",

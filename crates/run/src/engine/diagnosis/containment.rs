@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use proctor_contain::guard::{GuardProgram, guard_beside};
 use proctor_contain::os;
 use proctor_contain::process::{GRACE, ProcessExit, Spawn};
 use rustix::process::{Pid, test_kill_process};
@@ -23,29 +22,6 @@ pub(super) fn version(program: &Path) -> Diagnosis {
     let (system, processor) = (std::env::consts::OS, std::env::consts::ARCH);
     let detail = format!("{} ({system}, {processor})", program.display());
     Diagnosis::new(DiagnosisArea::Proctor, name, DiagnosisState::Ok, detail)
-}
-
-/// Without the small program, `proctor` guards programs itself, so it is not required.
-pub(super) fn guard(program: &Path) -> Diagnosis {
-    let diagnosis = |state, detail: String| {
-        Diagnosis::new(DiagnosisArea::Proctor, "proctor-guard", state, detail)
-    };
-    let slower = "`proctor` starts programs without it, more slowly";
-    let remedy = "reinstall Proctor: it installs `proctor` and `proctor-guard` in one folder";
-    match guard_beside(program) {
-        GuardProgram::SameBuild(path) => {
-            let detail = format!("{} (same build)", path.display());
-            diagnosis(DiagnosisState::Ok, detail)
-        }
-        GuardProgram::OtherBuild(path) => {
-            let detail = format!("{} is of another build; {slower}", path.display());
-            diagnosis(DiagnosisState::Missing, detail).mended_by(remedy)
-        }
-        GuardProgram::Absent(path) => {
-            let detail = format!("{} does not exist; {slower}", path.display());
-            diagnosis(DiagnosisState::Missing, detail).mended_by(remedy)
-        }
-    }
 }
 
 /// Starts a program that leaves a process behind, and checks that the process is ended.
