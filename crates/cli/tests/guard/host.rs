@@ -74,14 +74,21 @@ async fn a_stopped_host_is_continued() {
 async fn a_guard_knows_nothing_of_the_program_before_it() {
     let stage = Stage::new();
     let secret = "a-variable-of-another-program";
+    let mut process = program(&stage, "read line");
+    let guard = process.guard_pid().expect("it runs").as_raw_pid();
+    assert!(!memory(guard).contains(secret));
+    drop(process.stdin.take());
+    // The next request is shorter, and would leave the end of this one in place.
     let mut spawn = stage.spawn("true", &[]);
-    spawn.env.insert("OTHER".into(), secret.into());
+    spawn.guard = stage.folder.path().join("proctor");
+    spawn.env.insert("LONG".into(), "x".repeat(10_000));
+    spawn.env.insert("SECRET".into(), secret.into());
     assert_eq!(
         spawn.start().expect("it starts").wait().await,
         ProcessExit::Exited(0)
     );
     let files = "ls /proc/$PPID/fd | wc -l; tr '\\0' '\\n' </proc/$PPID/environ";
-    let mut process = stage.script(&format!("{files}; echo end; read line"));
+    let mut process = program(&stage, &format!("{files}; echo end; read line"));
     let mut stdout = process.stdout.take().expect("a stream");
     // The standard streams, the socket to Proctor, and a pipe for each of two signals.
     assert_eq!(line(&mut stdout).await, "8");
