@@ -68,25 +68,31 @@ pub fn run(args: &[OsString]) -> ExitCode {
     // They may be secret, and an inherited pipe would stay open as long as the program runs. Other
     // MCP clients don't pass any to their servers either.
     os::close_inherited();
-    conclude(Order::parse(args).and_then(|(parent, order)| {
+    let guarded = Order::parse(args).and_then(|(parent, order)| {
         signals::shield().map_err(system("handle signals"))?;
-        guard(&order, || {
+        let null = null().map_err(system("open /dev/null"))?;
+        guard(&order, &null, || {
             let parent = os::watch_parent(parent).map_err(system("watch the parent process"))?;
             let parent = parent.ok_or_else(|| GuardError::ParentGone {
                 program: order.program.to_string_lossy().into_owned(),
             })?;
             Ok(Lifeline::readable(parent))
         })
-    }))
+    });
+    conclude(guarded).into()
 }
 
-/// Says what went wrong, and ends like the program.
-fn conclude(ending: Result<GuardOutcome, GuardError>) -> ExitCode {
+fn null() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/null")
+}
+
+/// Says what went wrong, and ends like the program: by its signal, or with the returned code.
+fn conclude(ending: Result<GuardOutcome, GuardError>) -> u8 {
     let ending = match ending {
         Ok(ending) => ending,
         Err(error) => {
             say(&error);
-            return error.exit_code().into();
+            return error.exit_code();
         }
     };
     if !ending.survivors.is_empty() {
@@ -98,7 +104,7 @@ fn conclude(ending: Result<GuardOutcome, GuardError>) -> ExitCode {
             "{name} cleared its environment: processes that it detached may still run"
         ));
     }
-    ending.status.map_or(FAILED.into(), end_like)
+    ending.status.map_or(FAILED, end_like)
 }
 
 fn say(line: &dyn Display) {
@@ -149,6 +155,7 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> GuardErro
 
 fn guard(
     order: &Order,
+    null: &File,
     lifeline: impl FnOnce() -> Result<Lifeline, GuardError>,
 ) -> Result<GuardOutcome, GuardError> {
     // Comes first, so that a signal can't end the guard once there are processes to clean up.
@@ -157,26 +164,21 @@ fn guard(
     lead_a_session().map_err(system("start a session"))?;
     os::adopt_orphans().map_err(system("prepare to adopt processes"))?;
     let child = start(order)?;
-    let null = File::options().read(true).write(true).open("/dev/null");
     let mut watch = Watch::new(child, parent, signals);
     // If the guard kept the streams open, it would hide that the program closed them.
-    let let_go = |null: File| {
+    let let_go = || {
         if !order.linger {
-            dup2_stdin(&null)?;
+            dup2_stdin(null)?;
         }
-        Ok(dup2_stdout(&null)?)
+        dup2_stdout(null)
     };
-    match null.and_then(let_go) {
-        Ok(()) => {
-            if let (Some(status), true) = (watch.wait_for_end(), order.linger) {
-                report_exit(status);
-                watch.wait_until_none_is_left();
-            }
-        }
-        Err(error) => {
-            watch.end_all(Duration::ZERO);
-            return Err(system("close the standard streams")(error));
-        }
+    if let Err(error) = let_go() {
+        watch.end_all(Duration::ZERO);
+        return Err(system("close the standard streams")(error));
+    }
+    if let (Some(status), true) = (watch.wait_for_end(), order.linger) {
+        report_exit(status);
+        watch.wait_until_none_is_left();
     }
     Ok(watch.end_all(order.grace))
 }
@@ -254,12 +256,12 @@ pub fn end_by(signal: i32) {
 }
 
 /// Ends this process the way the program ended, but without a second core dump.
-fn end_like(status: WaitStatus) -> ExitCode {
+fn end_like(status: WaitStatus) -> u8 {
     if let Some(signal) = status.terminating_signal() {
         end_by(signal);
     }
     let code = status
         .exit_status()
         .and_then(|code| u8::try_from(code).ok());
-    ExitCode::from(code.unwrap_or(FAILED))
+    code.unwrap_or(FAILED)
 }

@@ -69,29 +69,17 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Gives the folder another name if it holds nothing but this empty subfolder, which is made anew: what still knows
-    /// the old one can't write into it. Otherwise returns the folder, to be removed.
+    /// Removes this subfolder. Returns whether it was empty, and the folder holds nothing else: then it can be used again,
+    /// with a subfolder of another name. What still knows the old one can't write into that.
     ///
     /// On ext4, to remove folders and to create others takes more time the more were removed in the last minutes.
-    pub fn renew(mut self, name: &str) -> Result<Self, Self> {
-        let is_empty = fs::remove_dir(self.path.join(name)).is_ok();
-        let holds_lock_only = fs::read_dir(&self.path)
-            .is_ok_and(|mut entries| entries.next().is_some() && entries.next().is_none());
-        if !is_empty || !holds_lock_only || !is_own_folder(&self.path) {
-            return Err(self);
-        }
-        let parent = self.path.parent().map(Path::to_owned).unwrap_or_default();
-        let renamed = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .make_in(parent, |path| fs::rename(&self.path, path));
-        let Ok(Ok(path)) = renamed.map(|renamed| renamed.into_temp_path().keep()) else {
-            return Err(self);
+    pub fn clear(&self, name: impl AsRef<Path>) -> bool {
+        let was_empty = fs::remove_dir(self.path.join(name)).is_ok();
+        let holds_lock_only = || {
+            let entries = fs::read_dir(&self.path);
+            entries.is_ok_and(|mut entries| entries.next().is_some() && entries.next().is_none())
         };
-        self.path = path;
-        match self.folder(name) {
-            Ok(_) => Ok(self),
-            Err(_) => Err(self),
-        }
+        was_empty && holds_lock_only() && is_own_folder(&self.path)
     }
 
     /// Removes the folder, with everything in it. The error says why a part of it is left.
@@ -271,28 +259,23 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_folder_gets_another_name_and_keeps_its_lock() {
+    fn a_cleared_folder_keeps_its_lock_and_gets_another_subfolder() {
         let parent = tempfile::tempdir().unwrap();
-        let empty = Scratch::new_in(parent.path()).unwrap();
-        empty.folder("trial").unwrap();
-        let before = empty.path().to_owned();
-        let held = File::open(before.join("trial")).unwrap();
-        let renewed = empty.renew("trial").unwrap();
-        assert!(!before.exists());
-        assert_eq!(renewed.path().as_os_str().len(), before.as_os_str().len());
-        // Whoever has it open still can't make anything in the new one.
-        let old = held.metadata().unwrap();
-        let new = fs::metadata(renewed.path().join("trial")).unwrap();
+        let scratch = Scratch::new_in(parent.path()).unwrap();
+        let held = File::open(scratch.folder("one").unwrap()).unwrap();
+        assert!(scratch.clear("one"));
+        let new = scratch.folder("two").unwrap();
+        // Whoever has the old one open still can't make anything in the new one.
+        let (old, new) = (held.metadata().unwrap(), fs::metadata(new).unwrap());
         assert_eq!((old.nlink(), new.mode() & 0o777), (0, 0o700));
-        assert_ne!(renewed.path(), before);
         sweep_in(parent.path());
-        assert!(renewed.path().join("trial").exists());
-        drop(renewed);
+        assert!(scratch.path().join("two").exists());
+        drop(scratch);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_folder_that_was_changed_is_not_renewed() {
+    fn a_folder_that_was_changed_is_not_clear() {
         let parent = tempfile::tempdir().unwrap();
         let changes: [fn(&Path); 6] = [
             |trial| fs::write(trial.join("note"), "x").unwrap(),
@@ -309,12 +292,11 @@ mod tests {
             let scratch = Scratch::new_in(parent.path()).unwrap();
             change(&scratch.folder("trial").unwrap());
             let before = scratch.path().to_owned();
-            let same = scratch.renew("trial").unwrap_err();
-            assert_eq!(same.path(), before);
+            assert!(!scratch.clear("trial"));
             // It is still in use, so no sweep takes it.
             sweep_in(parent.path());
             assert!(before.exists());
-            same.remove().unwrap();
+            scratch.remove().unwrap();
             assert!(!before.exists());
         }
     }

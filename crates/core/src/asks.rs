@@ -116,7 +116,7 @@ impl ModelRequestLog {
             return None;
         }
         Some(EventKind::ToolsOffered {
-            tools: Body::Text(text(&request.tools)),
+            tools: Body::Text(request.tools.text().to_owned()),
         })
     }
 }

@@ -3,7 +3,7 @@
 //! Main types: [`ModelRequest`] and [`Reply`]. The record stores conversations in this form too.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -31,11 +31,24 @@ pub struct ModelRequest {
 
 /// The tools of a request. Clones share them: each turn of a conversation has the same.
 #[derive(Debug, Clone, Default)]
-pub struct Tools(Arc<[Tool]>);
+pub struct Tools(Arc<ToolList>);
+
+#[derive(Debug, Default)]
+struct ToolList {
+    tools: Box<[Tool]>,
+    text: OnceLock<String>,
+}
 
 impl Tools {
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.tools.is_empty()
+    }
+
+    /// All of them as JSON.
+    pub(crate) fn text(&self) -> &str {
+        self.0
+            .text
+            .get_or_init(|| serde_json::to_string(&self.0.tools).unwrap_or_default())
     }
 
     /// Whether both are the same list, not only an equal one.
@@ -48,31 +61,34 @@ impl Deref for Tools {
     type Target = [Tool];
 
     fn deref(&self) -> &[Tool] {
-        &self.0
+        &self.0.tools
     }
 }
 
 impl From<Vec<Tool>> for Tools {
     fn from(tools: Vec<Tool>) -> Self {
-        Self(tools.into())
+        tools.into_iter().collect()
     }
 }
 
 impl FromIterator<Tool> for Tools {
     fn from_iter<I: IntoIterator<Item = Tool>>(tools: I) -> Self {
-        Self(tools.into_iter().collect())
+        Self(Arc::new(ToolList {
+            tools: tools.into_iter().collect(),
+            text: OnceLock::new(),
+        }))
     }
 }
 
 impl PartialEq for Tools {
     fn eq(&self, other: &Self) -> bool {
-        self.is(other) || self.0 == other.0
+        self.is(other) || self.0.tools == other.0.tools
     }
 }
 
 impl Serialize for Tools {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        self.0.tools.serialize(serializer)
     }
 }
 

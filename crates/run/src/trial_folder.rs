@@ -10,7 +10,7 @@ mod random;
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,8 +23,8 @@ use self::copy::{CopyError, copy};
 use proctor_contain::scratch::Scratch;
 use proctor_wire::worker;
 
-/// The part of a temporary folder that belongs to the trial.
-const FOLDER: &str = "trial";
+/// The start of the name of the subfolder that belongs to the trial.
+const FOLDER: &str = "trial-";
 
 /// Which folders are left in place at the end of their trials. Empty ones never are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -68,9 +68,13 @@ impl TrialFolderError {
     }
 }
 
-/// Empty folders of trials that have passed, under new names, for the next trials. Dropping it removes them.
+/// Empty folders of trials that have passed, for the next trials. Dropping it removes them.
 #[derive(Debug, Default)]
-pub(crate) struct FolderPool(Mutex<Vec<Scratch>>);
+pub(crate) struct FolderPool(Mutex<Vec<SpareFolder>>);
+
+/// A folder, and its empty subfolder if no trial has used that.
+#[derive(Debug)]
+struct SpareFolder(Scratch, Option<PathBuf>);
 
 impl FolderPool {
     /// A folder for the trial with this id.
@@ -86,7 +90,7 @@ impl FolderPool {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<SpareFolder>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,7 +126,7 @@ impl TrialFolder {
         Self::with(id, None)
     }
 
-    fn with(id: &str, spare: Option<Scratch>) -> Self {
+    fn with(id: &str, spare: Option<SpareFolder>) -> Self {
         let mut values = TrialValues {
             dir: String::new(),
             id: id.to_owned(),
@@ -182,7 +186,8 @@ impl TrialFolder {
     /// Gives the folder to the next trial, if no program and no model learned of it.
     pub(crate) fn give_back(&mut self) {
         if let (Some(pool), Some(scratch)) = (&self.pool, self.scratch.take()) {
-            pool.lock().push(scratch);
+            let unused = Some(PathBuf::from(&self.values.dir));
+            pool.lock().push(SpareFolder(scratch, unused));
         }
     }
 
@@ -198,20 +203,17 @@ impl TrialFolder {
         let path = std::mem::take(&mut self.values.dir);
         let keeps = keep.keeps(outcome);
         // Most trials pass and leave nothing.
-        let scratch = match (&self.pool, outcome) {
-            (Some(pool), Outcome::Passed) => match scratch.renew(FOLDER) {
-                Ok(spare) => {
-                    pool.lock().push(spare);
-                    return Some(TrialFolderEvent {
-                        path,
-                        kept: false,
-                        reason: None,
-                    });
-                }
-                Err(scratch) => scratch,
-            },
-            _ => scratch,
-        };
+        if let (Some(pool), Outcome::Passed) = (&self.pool, outcome)
+            && let Some(name) = Path::new(&path).file_name()
+            && scratch.clear(name)
+        {
+            pool.lock().push(SpareFolder(scratch, None));
+            return Some(TrialFolderEvent {
+                path,
+                kept: false,
+                reason: None,
+            });
+        }
         let ending = tokio::task::spawn_blocking(move || {
             let reason = if keeps && !is_empty(&path) {
                 scratch.keep().err()
@@ -238,14 +240,14 @@ impl TrialFolder {
 }
 
 /// The folder, and the path of the part that belongs to the trial: the rest holds a lock.
-fn create(spare: Option<Scratch>) -> io::Result<(Scratch, String)> {
-    let (scratch, dir) = if let Some(spare) = spare {
-        let dir = spare.path().join(FOLDER);
-        (spare, dir)
-    } else {
-        let scratch = Scratch::new()?;
-        let dir = scratch.folder(FOLDER)?;
-        (scratch, dir)
+fn create(spare: Option<SpareFolder>) -> io::Result<(Scratch, String)> {
+    let (scratch, unused) = match spare {
+        Some(SpareFolder(scratch, unused)) => (scratch, unused),
+        None => (Scratch::new()?, None),
+    };
+    let dir = match unused {
+        Some(dir) => dir,
+        None => scratch.folder(&format!("{FOLDER}{}", random::id()))?,
     };
     let dir = dir.into_os_string().into_string().map_err(|path| {
         let message = format!("the path `{}` is not UTF-8", path.display());

@@ -90,8 +90,8 @@ async fn a_guard_knows_nothing_of_the_program_before_it() {
     let files = "ls /proc/$PPID/fd | wc -l; tr '\\0' '\\n' </proc/$PPID/environ";
     let mut process = program(&stage, &format!("{files}; echo end; read line"));
     let mut stdout = process.stdout.take().expect("a stream");
-    // The standard streams, the socket to Proctor, and a pipe for each of two signals.
-    assert_eq!(line(&mut stdout).await, "8");
+    // The standard streams, the socket to Proctor, /dev/null, and a pipe for each of two signals.
+    assert_eq!(line(&mut stdout).await, "9");
     assert_eq!(line(&mut stdout).await, "end");
     let guard = process.guard_pid().expect("it runs").as_raw_pid();
     assert!(!memory(guard).contains(secret));

@@ -21,12 +21,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use signal_hook::low_level;
 
 use super::order::StartRequest;
 use super::report::GuardReport;
 use super::signals::{self, ChildSignal, take};
 use super::watch::Lifeline;
-use super::{FAILED, conclude, guard, lead_a_session, say};
+use super::{FAILED, conclude, guard, lead_a_session, null, say};
 use crate::os;
 
 /// The first argument that makes the binary run as a guard host.
@@ -44,7 +45,8 @@ const LONGEST: u32 = 64 * 1024 * 1024;
 pub fn run() -> ExitCode {
     os::close_inherited();
     match GuardHost::open().and_then(GuardHost::serve) {
-        Ok(Some(guard)) => guard.run(),
+        // Whatever would still run belongs to the host.
+        Ok(Some(guard)) => low_level::exit(guard.run()),
         // Proctor ended.
         Ok(None) => ExitCode::SUCCESS,
         Err(_) => FAILED.into(),
@@ -53,6 +55,7 @@ pub fn run() -> ExitCode {
 
 struct GuardHost {
     control: UnixStream,
+    null: File,
     child_changed: ChildSignal,
     /// Where the state of each guard is reported.
     reports: HashMap<Pid, File>,
@@ -61,6 +64,7 @@ struct GuardHost {
 /// A process that was forked to become a guard.
 struct ForkedGuard {
     control: UnixStream,
+    null: File,
     streams: [OwnedFd; 3],
     request: Vec<u8>,
 }
@@ -69,12 +73,13 @@ impl GuardHost {
     fn open() -> io::Result<Self> {
         signals::shield()?;
         let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-        let null = File::options().read(true).write(true).open("/dev/null")?;
+        let null = null()?;
         dup2_stdin(&null)?;
         // Guards start their sessions from here.
         lead_a_session()?;
         Ok(Self {
             control: control.into(),
+            null,
             child_changed: ChildSignal::install()?,
             reports: HashMap::new(),
         })
@@ -179,6 +184,7 @@ impl GuardHost {
         self.child_changed.remove();
         ForkedGuard {
             control: self.control,
+            null: self.null,
             streams,
             request,
         }
@@ -186,9 +192,11 @@ impl GuardHost {
 }
 
 impl ForkedGuard {
-    fn run(self) -> ExitCode {
+    /// Returns the exit code.
+    fn run(self) -> i32 {
         let Self {
             control,
+            null,
             streams: [stdin, stdout, stderr],
             request,
         } = self;
@@ -204,10 +212,13 @@ impl ForkedGuard {
             ));
             return FAILED.into();
         }
-        conclude(StartRequest::parse(&request).and_then(|request| {
+        let guarded = StartRequest::parse(&request).and_then(|request| {
             request.enter_folder()?;
-            guard(&request.order, || Ok(Lifeline::socket(control.into())))
-        }))
+            guard(&request.order, &null, || {
+                Ok(Lifeline::socket(control.into()))
+            })
+        });
+        conclude(guarded).into()
     }
 }
 

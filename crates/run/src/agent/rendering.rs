@@ -83,6 +83,10 @@ fn block(raw: &RawValue) -> String {
 
 /// The images and audios of a tool's result.
 pub(super) fn tool_media(raw: &RawValue) -> Vec<Media> {
+    // Most results have none, and only one escape of JSON can spell a letter.
+    if !raw.get().contains("data") && !raw.get().contains("\\u") {
+        return Vec::new();
+    }
     let decoded = json::decode(raw.get()).or_else(|_| serde_json::from_str(raw.get()));
     let Ok(Value::Object(result)) = decoded else {
         return Vec::new();
