@@ -10,6 +10,7 @@ use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::geteuid;
@@ -82,6 +83,17 @@ impl Scratch {
         was_empty && holds_lock_only() && is_own_folder(&self.path)
     }
 
+    /// Removes all files in the folder. Fails if it holds a folder.
+    fn remove_files(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if entry.file_name() != LOCK {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes the folder, with everything in it. The error says why a part of it is left.
     pub fn remove(mut self) -> io::Result<()> {
         self.is_over = true;
@@ -92,6 +104,29 @@ impl Scratch {
     pub fn keep(mut self) -> io::Result<()> {
         self.is_over = true;
         fs::remove_file(self.path.join(LOCK))
+    }
+}
+
+/// Folders that were used and are empty again, so that few have to be created. Dropping it removes them.
+#[derive(Debug, Default)]
+pub struct ScratchPool(Mutex<Vec<Scratch>>);
+
+impl ScratchPool {
+    /// An empty folder.
+    pub fn open(&self) -> io::Result<Scratch> {
+        let spare = self.lock().pop();
+        spare.map_or_else(Scratch::new, Ok)
+    }
+
+    /// Takes a folder that is no longer used, and removes the files in it. A folder that holds anything else is removed.
+    pub fn close(&self, scratch: Scratch) {
+        if scratch.remove_files().is_ok() && is_own_folder(&scratch.path) {
+            self.lock().push(scratch);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Scratch>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -299,6 +334,31 @@ mod tests {
             scratch.remove().unwrap();
             assert!(!before.exists());
         }
+    }
+
+    #[test]
+    fn a_pool_opens_only_empty_folders() {
+        let pool = ScratchPool::default();
+        let check = |change: fn(&Path), is_kept: bool| {
+            let used = pool.open().unwrap();
+            let path = used.path().to_owned();
+            change(&path);
+            pool.close(used);
+            let next = pool.open().unwrap();
+            assert_eq!(next.path() == path, is_kept);
+            let names = fs::read_dir(next.path()).unwrap().flatten();
+            let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+            assert_eq!(names, [LOCK]);
+            assert!(is_kept || !path.exists());
+        };
+        check(|_| {}, true);
+        check(|path| fs::write(path.join("script"), "x").unwrap(), true);
+        check(|path| symlink("/", path.join("link")).unwrap(), true);
+        check(|path| fs::create_dir(path.join("folder")).unwrap(), false);
+        check(
+            |path| fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap(),
+            false,
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ use proctor_core::suite::{Suite, TrialValues};
 use crate::agent::KnownOffers;
 use crate::external::ExternalAgent;
 use crate::trial_folder::KeepOption;
+use proctor_contain::scratch::ScratchPool;
 use proctor_models::{Meter, Model, ModelClient, Replay, RetryWait};
 use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::auth::Credentials;
@@ -71,6 +72,8 @@ pub struct RunContext {
     pub pass: Vec<String>,
     /// The `proctor` binary, which also is the guard of processes.
     pub guard: PathBuf,
+    /// Folders for the inline scripts of steps.
+    pub scratches: Arc<ScratchPool>,
     /// The timeouts for servers.
     pub timeouts: Timeouts,
     pub redactor: Redactor,

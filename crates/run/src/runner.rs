@@ -193,7 +193,8 @@ fn in_rounds(batches: &mut VecDeque<TrialBatch>, trials: &[TrialSpec]) {
     }
 }
 
-type TrialTaskResult = (usize, Instant, Result<TrialEnded, RecordError>);
+/// A trial by its number and the stem of its files, its start, and how it ended.
+type TrialTaskResult = (usize, String, Instant, Result<TrialEnded, RecordError>);
 
 struct Runner {
     context: Arc<RunContext>,
@@ -289,12 +290,12 @@ impl Runner {
         let stop = self.stop.subscribe();
         let began = Instant::now();
         self.running
-            .spawn(async move { (at, began, Box::pin(trial.run(stop)).await) });
+            .spawn(async move { (at, stem, began, Box::pin(trial.run(stop)).await) });
         Ok(())
     }
 
     fn done(&mut self, done: Result<TrialTaskResult, tokio::task::JoinError>, fail_fast: bool) {
-        let (trial, began, ended) = match done {
+        let (trial, stem, began, ended) = match done {
             Ok(done) => done,
             Err(panic) => return self.give_up(RunError::Bug(panic.to_string())),
         };
@@ -303,7 +304,6 @@ impl Runner {
             Err(error) => return self.give_up(RunError::Record(error)),
         };
         let spec = &self.trials[trial];
-        let stem = spec.stem(&self.context.suite, &self.context.redactor);
         let known_failure = spec.known_failure;
         if let Some(files) = &self.context.ended_files {
             // Whoever receives them may have stopped.

@@ -41,7 +41,7 @@ use self::note::StepEndRecorder;
 pub use self::phases::PhaseFailure;
 use crate::secrets;
 use proctor_contain::process::LingeringProcess;
-use proctor_contain::scratch::Scratch;
+use proctor_contain::scratch::{Scratch, ScratchPool};
 use proctor_wire::client::{Client, ConnectOptions};
 use proctor_wire::worker;
 
@@ -58,6 +58,8 @@ pub struct StepsOptions {
     pub connect: ConnectOptions,
     /// The user's environment, without model keys ([`step_environment`]).
     pub environment: Arc<BTreeMap<String, String>>,
+    /// Folders for inline scripts and transcripts.
+    pub scratches: Arc<ScratchPool>,
     /// Redacts a text before it is cut. It also learns the secrets of steps.
     pub redactor: Redactor,
     pub servers: Vec<Server>,
@@ -178,7 +180,7 @@ impl Steps {
     fn transcript_path(&mut self) -> io::Result<PathBuf> {
         let folder = match &self.scripts {
             Some(folder) => folder,
-            None => self.scripts.insert(Scratch::new()?),
+            None => self.scripts.insert(self.options.scratches.open()?),
         };
         Ok(folder.path().join("transcript.json"))
     }
@@ -290,6 +292,9 @@ impl Steps {
             ending.spawn(extension.close());
         }
         while ending.join_next().await.is_some() {}
+        if let Some(scripts) = self.scripts {
+            self.options.scratches.close(scripts);
+        }
     }
 }
 

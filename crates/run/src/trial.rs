@@ -135,6 +135,7 @@ impl Trial {
                 Some(self.folder.values()),
             ),
             environment: context.step_environment.clone(),
+            scratches: context.scratches.clone(),
             redactor: self.recorder.redactor().clone(),
             servers: self.servers(),
             extensions: context.suite.extensions.clone(),

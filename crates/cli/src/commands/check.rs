@@ -252,15 +252,11 @@ async fn follow(
     let (progress, mut updates) = unbounded_channel();
     let detailed = screen.is_detailed();
     let mut running = std::pin::pin!(run.carry_out(progress, detailed, heard, host));
-    let over = loop {
-        tokio::select! {
-            over = &mut running => break over,
-            Some(progress) = updates.recv() => screen.take(progress),
-        }
+    let over = tokio::select! {
+        over = &mut running => over,
+        never = screen.follow(&mut updates) => match never {},
     };
-    while let Ok(progress) = updates.try_recv() {
-        screen.take(progress);
-    }
+    screen.take_all(&mut updates);
     over
 }
 

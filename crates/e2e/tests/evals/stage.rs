@@ -248,6 +248,7 @@ impl Stage {
             step_environment: self.environment.clone().into(),
             pass: Vec::new(),
             offers: KnownOffers::default(),
+            scratches: Arc::default(),
             guard: proctor_e2e::proctor(),
             timeouts: Timeouts::default(),
             redactor: self.redactor.clone(),

@@ -79,6 +79,7 @@ impl Stage {
                 &["OTHER_KEY".to_owned()],
             )),
             connect,
+            scratches: Arc::default(),
             redactor: Redactor::default(),
             servers,
             extensions,

@@ -87,6 +87,7 @@ pub(super) fn context(
         pass: asked.pass_env.clone(),
         step_environment: Arc::new(step_environment(&env, &withheld)),
         guard: engine.program.clone(),
+        scratches: Arc::default(),
         timeouts: Timeouts::default(),
         redactor,
         keep: options.keep,

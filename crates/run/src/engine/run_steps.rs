@@ -38,6 +38,7 @@ impl RunSteps {
         let steps = Steps::new(StepsOptions {
             connect: context.connect_options(Actor::Step, recorder, None),
             environment: context.step_environment.clone(),
+            scratches: context.scratches.clone(),
             redactor: context.redactor.clone(),
             servers: Vec::new(),
             extensions: suite.extensions.clone(),

@@ -20,7 +20,6 @@ use super::note::StepEndRecorder;
 use super::scoring::{self, ScriptReport};
 use super::{ActionOutcome, Steps, TRANSCRIPT};
 use proctor_contain::process::{GRACE, LingeringProcess, ProcessExit, Spawn, SpawnError};
-use proctor_contain::scratch::Scratch;
 use proctor_contain::tail::Tail;
 use proctor_wire::worker;
 
@@ -159,7 +158,7 @@ impl Steps {
     fn write(&mut self, text: &str) -> io::Result<PathBuf> {
         let folder = match &self.scripts {
             Some(folder) => folder,
-            None => self.scripts.insert(Scratch::new()?),
+            None => self.scripts.insert(self.options.scratches.open()?),
         };
         self.written += 1;
         let path = folder.path().join(format!("script-{}", self.written));

@@ -3,20 +3,25 @@
 //! Its main type is [`RunScreen`]. A blocked or closed terminal blocks only this thread: it skips lines that the
 //! terminal does not take in time, and prints how many.
 
+use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use proctor_core::event::Outcome;
 use proctor_run::progress::Progress;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::display::Display;
 
 /// The interval between redraws of the progress bars.
 const TICK: Duration = Duration::from_millis(200);
 
+/// How long updates wait for others, to be shown with them.
+const FRAME: Duration = Duration::from_millis(10);
+
 /// The maximum number of updates that wait to be shown.
-const WAITING: usize = 1024;
+const WAITING: usize = 4096;
 
 /// Shows the progress of a run, and never blocks it.
 pub(super) struct RunScreen {
@@ -66,8 +71,25 @@ impl RunScreen {
         self.detailed
     }
 
+    /// Queues updates as they come, some of them at once: each wakes up two threads.
+    pub(super) async fn follow(&mut self, updates: &mut UnboundedReceiver<Progress>) -> Infallible {
+        while let Some(progress) = updates.recv().await {
+            self.take(progress);
+            self.take_all(updates);
+            tokio::time::sleep(FRAME).await;
+        }
+        std::future::pending().await
+    }
+
+    /// Queues the updates that are there.
+    pub(super) fn take_all(&mut self, updates: &mut UnboundedReceiver<Progress>) {
+        while let Ok(progress) = updates.try_recv() {
+            self.take(progress);
+        }
+    }
+
     /// Queues an update, and never waits.
-    pub(super) fn take(&mut self, progress: Progress) {
+    fn take(&mut self, progress: Progress) {
         let message = ScreenMessage {
             missed: std::mem::take(&mut self.missed),
             progress: Some(progress),

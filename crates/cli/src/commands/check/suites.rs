@@ -190,16 +190,12 @@ async fn follow(
     let detailed = screen.is_detailed();
     {
         let mut running = std::pin::pin!(runs.carry_out(progress, detailed, heard, host));
-        loop {
-            tokio::select! {
-                () = &mut running => break,
-                Some(progress) = updates.recv() => screen.take(progress),
-            }
+        tokio::select! {
+            () = &mut running => {}
+            never = screen.follow(&mut updates) => match never {},
         }
     }
-    while let Ok(progress) = updates.try_recv() {
-        screen.take(progress);
-    }
+    screen.take_all(&mut updates);
 }
 
 /// Writes the files, shows the reports and the table, and gives the exit code.
