@@ -25,6 +25,7 @@
 
 mod descendants;
 mod descriptors;
+mod handle;
 #[cfg(not(any(target_os = "macos", feature = "posix")))]
 mod linux;
 mod peer;
@@ -37,6 +38,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use self::descendants::{Descendant, ProcessIdentity, is_below, kill_below, kill_session};
 pub use self::descriptors::{receive as receive_descriptors, send as send_descriptors};
+pub use self::handle::ProcessHandle;
 pub use self::peer::{Peer, peer};
 
 /// The program that opens a file as the desktop would.
@@ -52,8 +54,8 @@ use self::linux as system;
 use self::posix as system;
 
 pub use self::system::{
-    LOOK_AGAIN, Lookout, ProcessHandle, acknowledge_at_once, adopt_orphans, close_inherited,
-    descriptor_of, forbid_core_dump, ignores_hangup, mark, reopen, watch_parent,
+    LOOK_AGAIN, Lookout, acknowledge_at_once, adopt_orphans, close_inherited, descriptor_of,
+    forbid_core_dump, ignores_hangup, mark, reopen, watch_parent,
 };
 
 /// How a guard finds the processes that a program left running, in words.

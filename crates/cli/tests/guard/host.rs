@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use proctor_contain::process::{Process, ProcessExit};
 use proctor_core::redact::Redactor;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use tokio::time::timeout;
 
 use crate::stage::{LIMIT, Stage, line, until};
@@ -66,6 +66,38 @@ async fn a_stopped_host_is_continued() {
     kill_process(host_of(&first), Signal::STOP).expect("the host runs");
     let mut second = program(&stage, "exit 7");
     assert_eq!(second.wait().await, ProcessExit::Exited(7));
+    drop(first.stdin.take());
+    assert_eq!(first.wait().await, ProcessExit::Exited(3));
+}
+
+#[tokio::test]
+async fn a_host_without_files_refuses_one_program_and_keeps_the_others() {
+    let stage = Stage::new();
+    let mut first = program(&stage, "read line; exit 3");
+    let host = host_of(&first);
+    let files = |count: u64| {
+        let limit = Rlimit {
+            current: Some(count),
+            maximum: getrlimit(Resource::Nofile).maximum,
+        };
+        prlimit(Some(host), Resource::Nofile, limit).expect("a limit");
+    };
+    files(5);
+    let mut spawn = stage.spawn("true", &[]);
+    spawn.guard = stage.folder.path().join("proctor");
+    let refused = spawn.start().expect_err("no files");
+    assert!(
+        refused
+            .to_string()
+            .ends_with("Too many open files (os error 24)"),
+        "{refused}"
+    );
+    files(100);
+    assert_eq!(
+        program(&stage, "exit 7").wait().await,
+        ProcessExit::Exited(7)
+    );
+    assert_eq!(host_of(&first), host);
     drop(first.stdin.take());
     assert_eq!(first.wait().await, ProcessExit::Exited(3));
 }

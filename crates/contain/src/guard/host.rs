@@ -37,7 +37,7 @@ pub const COMMAND: &str = "__guards";
 pub(crate) const DESCRIPTORS: usize = 4;
 
 /// The maximum length of a request, which is more than the system passes to a program.
-const LONGEST: u32 = 64 * 1024 * 1024;
+pub(crate) const LONGEST: u32 = 64 * 1024 * 1024;
 
 /// Forks guards until Proctor closes the socket, which is the stdin of this process.
 ///
@@ -111,8 +111,15 @@ impl GuardHost {
             if control.is_empty() {
                 continue;
             }
-            let Some([stdin, stdout, stderr, report]) = self.receive(&mut request)? else {
+            let Some(descriptors) = self.receive(&mut request)? else {
                 return Ok(None);
+            };
+            let Ok([stdin, stdout, stderr, report]) =
+                <[OwnedFd; DESCRIPTORS]>::try_from(descriptors)
+            else {
+                // The system passes fewer if this process may open no more. Other guards go on.
+                self.refuse(Errno::MFILE)?;
+                continue;
             };
             let streams = [stdin, stdout, stderr];
             if self.fork(report.into())? {
@@ -124,24 +131,27 @@ impl GuardHost {
     }
 
     /// Receives a request. Returns its descriptors, or `None` if Proctor closed the socket.
-    fn receive(&mut self, request: &mut Vec<u8>) -> io::Result<Option<[OwnedFd; DESCRIPTORS]>> {
+    fn receive(&mut self, request: &mut Vec<u8>) -> io::Result<Option<Vec<OwnedFd>>> {
         let mut length = [0; 4];
         let (read, descriptors) = os::receive_descriptors(&self.control, &mut length)?;
         if read == 0 {
             return Ok(None);
         }
         let length = u32::from_le_bytes(length);
-        let descriptors = <[OwnedFd; DESCRIPTORS]>::try_from(descriptors);
-        match descriptors {
-            Ok(descriptors) if read == 4 && length <= LONGEST => {
-                request.clear();
-                (&mut self.control)
-                    .take(length.into())
-                    .read_to_end(request)?;
-                Ok((request.len() == length as usize).then_some(descriptors))
-            }
-            _ => Err(io::ErrorKind::InvalidData.into()),
+        if read != 4 || length > LONGEST {
+            return Err(io::ErrorKind::InvalidData.into());
         }
+        request.clear();
+        (&mut self.control)
+            .take(length.into())
+            .read_to_end(request)?;
+        Ok((request.len() == length as usize).then_some(descriptors))
+    }
+
+    /// Tells Proctor why no guard was started.
+    fn refuse(&self, error: Errno) -> io::Result<()> {
+        let answer = (-error.raw_os_error()).to_le_bytes();
+        Ok(os::send_descriptors(&self.control, &answer, &[])?)
     }
 
     /// Forks, and tells Proctor the pid. Returns whether this is the new process.
@@ -150,16 +160,13 @@ impl GuardHost {
             Ok(Fork::Child) => return Ok(true),
             Ok(Fork::Parent(pid)) => {
                 let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
-                let handle = os::descriptor_of(pid)?;
+                let handle = os::descriptor_of(pid);
                 let handle: Vec<_> = handle.iter().map(AsFd::as_fd).collect();
                 let answer = pid.as_raw_pid().to_le_bytes();
                 os::send_descriptors(&self.control, &answer, &handle)?;
                 self.reports.insert(pid, report);
             }
-            Err(error) => {
-                let code = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-                os::send_descriptors(&self.control, &(-code).to_le_bytes(), &[])?;
-            }
+            Err(error) => self.refuse(Errno::from_io_error(&error).unwrap_or(Errno::IO))?,
         }
         Ok(false)
     }

@@ -8,7 +8,6 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, sockopt};
@@ -65,48 +64,14 @@ pub fn watch_parent(parent: Pid) -> io::Result<Option<OwnedFd>> {
     Ok((getppid() == Some(parent)).then_some(watched))
 }
 
-/// A descriptor of a child that another process can use as its [`ProcessHandle`].
-pub fn descriptor_of(child: Pid) -> io::Result<Option<OwnedFd>> {
-    Ok(Some(pidfd_open(child, PidfdFlags::empty())?))
+/// A descriptor of a process; `None` if it has ended, or this process may open no more.
+pub fn descriptor_of(pid: Pid) -> Option<OwnedFd> {
+    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// A process, and never a later one with the same pid.
-#[derive(Debug)]
-pub struct ProcessHandle {
-    descriptor: Option<OwnedFd>,
-}
-
-impl ProcessHandle {
-    /// A process whose parent passed its descriptor.
-    pub fn new(_: Pid, descriptor: Option<OwnedFd>) -> Self {
-        Self { descriptor }
-    }
-
-    /// The process that has this pid now.
-    pub fn open(pid: Pid) -> Self {
-        let descriptor = pidfd_open(pid, PidfdFlags::empty()).ok();
-        Self { descriptor }
-    }
-
-    /// Signals the process. Errors are ignored: they mean that it has ended.
-    pub fn signal(&self, signal: Signal) {
-        if let Some(process) = &self.descriptor {
-            let _ = pidfd_send_signal(process, signal);
-        }
-    }
-
-    /// Waits until the process has ended, but not longer than `limit`.
-    pub fn wait(&self, limit: Duration) {
-        let Some(process) = &self.descriptor else {
-            return;
-        };
-        let timeout = Timespec {
-            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: limit.subsec_nanos().into(),
-        };
-        // An error ends the wait.
-        let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout));
-    }
+/// Signals the process of a descriptor. Errors are ignored: they mean that it has ended.
+pub(super) fn signal_descriptor(process: &OwnedFd, signal: Signal) {
+    let _ = pidfd_send_signal(process, signal);
 }
 
 /// Keeps this process from writing a core file when it ends. Errors are ignored: they only mean a

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -18,13 +18,11 @@ use sysinfo::System;
 
 pub use self::processes::Lookout;
 pub(super) use self::processes::{processes, read};
-use super::{COOKIE, Descendant};
+use super::COOKIE;
 
 /// The interval at which a guard looks for descendants, to remember them, while its program runs.
 pub const LOOK_AGAIN: Option<Duration> = Some(Duration::from_secs(1));
 
-/// The interval at which a process that may have ended is polled.
-const ENDED: Duration = Duration::from_millis(10);
 /// The interval at which a guard checks whether its parent still runs.
 const PARENT: Duration = Duration::from_millis(100);
 
@@ -95,51 +93,13 @@ pub fn watch_parent(parent: Pid) -> io::Result<Option<OwnedFd>> {
     Ok(Some(reader.into()))
 }
 
-/// A descriptor of a child for another process: the system has none.
-#[expect(clippy::unnecessary_wraps, reason = "`linux` can fail here")]
-pub fn descriptor_of(_: Pid) -> io::Result<Option<OwnedFd>> {
-    Ok(None)
+/// A descriptor of a process: the system has none.
+pub fn descriptor_of(_: Pid) -> Option<OwnedFd> {
+    None
 }
 
-/// A process, and never a later one with the same pid.
-#[derive(Debug)]
-pub struct ProcessHandle {
-    process: Option<Descendant>,
-}
-
-impl ProcessHandle {
-    /// A process whose parent passed its pid a moment ago.
-    pub fn new(pid: Pid, _: Option<OwnedFd>) -> Self {
-        Self::open(pid)
-    }
-
-    /// The process that has this pid now.
-    pub fn open(pid: Pid) -> Self {
-        Self { process: read(pid) }
-    }
-
-    /// Signals the process. Errors are ignored: they mean that it has ended.
-    pub fn signal(&self, signal: Signal) {
-        if let Some(process) = &self.process {
-            process.signal(signal);
-        }
-    }
-
-    /// Waits until the process has ended, but not longer than `limit`.
-    pub fn wait(&self, limit: Duration) {
-        let Some(process) = &self.process else {
-            return;
-        };
-        let end = Instant::now() + limit;
-        let lives = || {
-            let now = read(process.pid());
-            now.is_some_and(|now| now.identity() == process.identity() && !now.is_zombie)
-        };
-        while lives() && Instant::now() < end {
-            thread::sleep(ENDED);
-        }
-    }
-}
+/// A no-op: there is no descriptor.
+pub(super) fn signal_descriptor(_: &OwnedFd, _: Signal) {}
 
 /// Keeps this process from writing a core file when it ends. Errors are ignored: they only mean a
 /// core file.
@@ -173,29 +133,7 @@ pub fn reopen(pipe: OwnedFd, _: OFlags) -> OwnedFd {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::CommandExt;
-
     use super::*;
-
-    #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a test of how programs are started"
-    )]
-    fn a_process_is_waited_for_until_it_ends_and_no_longer_than_the_limit() {
-        let mut child = Command::new("sleep")
-            .arg("1000")
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let pid = Pid::from_child(&child);
-        let process = ProcessHandle::open(pid);
-        process.wait(Duration::from_millis(30));
-        assert!(child.try_wait().unwrap().is_none());
-        process.signal(Signal::KILL);
-        process.wait(Duration::from_secs(1000));
-        assert!(child.try_wait().unwrap().is_some());
-    }
 
     #[test]
     fn a_process_that_is_not_the_parent_is_refused() {

@@ -146,17 +146,20 @@ fn start(
     request: &[u8],
     descriptors: &[OwnedFd; host::DESCRIPTORS],
 ) -> io::Result<(Pid, ProcessHandle)> {
+    let length = u32::try_from(request.len()).ok();
+    let length = length.filter(|length| *length <= host::LONGEST);
+    let length = length.ok_or(io::ErrorKind::ArgumentListTooLong)?;
     let mut hosts = HOSTS.lock().unwrap_or_else(PoisonError::into_inner);
     let hosts = hosts.get_or_insert_default();
     if let Some(host) = hosts.get_mut(program) {
-        match host.start(request, descriptors) {
+        match host.start(length, request, descriptors) {
             Ok(answer) => return answer.into_guard(),
             // It was killed or stopped.
             Err(_) => hosts.remove(program).into_iter().for_each(Host::kill),
         }
     }
     let mut host = Host::open(program)?;
-    let answer = host.start(request, descriptors);
+    let answer = host.start(length, request, descriptors);
     if answer.is_ok() {
         hosts.insert(program.to_owned(), host);
     } else {
@@ -184,10 +187,11 @@ struct Answer {
 
 impl Answer {
     fn into_guard(self) -> io::Result<(Pid, ProcessHandle)> {
-        match Pid::from_raw(self.code).filter(|_| self.code > 0) {
-            Some(pid) => Ok((pid, ProcessHandle::new(pid, self.descriptor))),
-            None => Err(io::Error::from_raw_os_error(-self.code)),
+        if self.code < 0 {
+            return Err(io::Error::from_raw_os_error(-self.code));
         }
+        let pid = Pid::from_raw(self.code).ok_or(io::ErrorKind::InvalidData)?;
+        Ok((pid, ProcessHandle::new(pid, self.descriptor)))
     }
 }
 
@@ -214,11 +218,10 @@ impl Host {
 
     fn start(
         &mut self,
+        length: u32,
         request: &[u8],
         descriptors: &[OwnedFd; host::DESCRIPTORS],
     ) -> io::Result<Answer> {
-        let too_long = |_| io::Error::from(io::ErrorKind::ArgumentListTooLong);
-        let length = u32::try_from(request.len()).map_err(too_long)?;
         let descriptors = descriptors.each_ref().map(AsFd::as_fd);
         os::send_descriptors(&self.control, &length.to_le_bytes(), &descriptors)?;
         self.control.write_all(request)?;

@@ -57,3 +57,11 @@ fn a_server_that_stops_its_guard_fails_and_leaves_nothing() {
 fn a_server_that_kills_its_guard_fails_and_leaves_nothing() {
     fails("kill -KILL $PPID", "the program killed its guard");
 }
+
+#[test]
+fn a_server_that_kills_the_host_of_its_guard_fails_and_leaves_nothing() {
+    fails(
+        "kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat)",
+        "the guard host was killed",
+    );
+}

@@ -18,10 +18,10 @@ use super::display::Display;
 const TICK: Duration = Duration::from_millis(200);
 
 /// How long updates wait for others, to be shown with them.
-const FRAME: Duration = Duration::from_millis(10);
+const FRAME: Duration = Duration::from_millis(5);
 
 /// The maximum number of updates that wait to be shown.
-const WAITING: usize = 4096;
+const WAITING: usize = 1024;
 
 /// Shows the progress of a run, and never blocks it.
 pub(super) struct RunScreen {
