@@ -377,3 +377,63 @@ fn malformed_message(client: &Client) -> Option<String> {
     });
     found.map(|(_, detail, _)| detail)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(server: &str, tools: &[&str]) -> OfferSource {
+        OfferSource {
+            server: server.to_owned(),
+            has_resources: false,
+            has_prompts: false,
+            tools: tools.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn an_offer_is_shared_only_if_all_that_it_depends_on_is_the_same() {
+        let known = KnownOffers::default();
+        let one = || vec![source("a", &["{\"name\":\"x\"}", "{\"name\":\"y\"}"])];
+        let offer = Arc::new(ToolOffer::default());
+        assert!(known.find(&one()).is_none());
+        known.add(one(), &offer);
+        assert!(Arc::ptr_eq(&known.find(&one()).unwrap(), &offer));
+        let others = [
+            vec![],
+            vec![source("b", &["{\"name\":\"x\"}", "{\"name\":\"y\"}"])],
+            vec![source("a", &["{\"name\":\"y\"}", "{\"name\":\"x\"}"])],
+            vec![source("a", &["{\"name\":\"x\"}"])],
+            vec![source("a", &["{\"name\":\"x\"}", "{\"name\": \"y\"}"])],
+            one().into_iter().chain([source("b", &[])]).collect(),
+            one()
+                .into_iter()
+                .map(|source| OfferSource {
+                    has_resources: true,
+                    ..source
+                })
+                .collect(),
+            one()
+                .into_iter()
+                .map(|source| OfferSource {
+                    has_prompts: true,
+                    ..source
+                })
+                .collect(),
+        ];
+        for other in others {
+            assert!(known.find(&other).is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn only_some_offers_are_kept() {
+        let known = KnownOffers::default();
+        let at = |number: usize| vec![source(&number.to_string(), &[])];
+        for number in 0..2 * KnownOffers::MOST {
+            known.add(at(number), &Arc::default());
+        }
+        assert!(known.find(&at(0)).is_some());
+        assert!(known.find(&at(KnownOffers::MOST)).is_none());
+    }
+}
