@@ -217,6 +217,11 @@ mod tests {
             found(&format!("{{\"content\":[{image},{text},{audio}]}}")),
             ["image/png", "audio/wav"]
         );
+        let escaped = image.replace("data", "d\\u0061ta");
+        assert_eq!(
+            found(&format!("{{\"content\":[{escaped}]}}")),
+            ["image/png"]
+        );
         let large = image.replace("AAAA", &"A".repeat(LARGEST_MEDIA + 1));
         assert!(found(&format!("{{\"content\":[{large}]}}")).is_empty());
         let many = [image; MOST_MEDIA + 1].join(",");
