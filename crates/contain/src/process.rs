@@ -1,4 +1,4 @@
-//! Starts all processes of Proctor. Each one runs under a [`guard`] with exactly the
+//! Starts all processes of Proctor. Each one runs under a [`guard`](crate::guard) with exactly the
 //! given environment, and leaves no process behind when its [`Process`] ends.
 
 mod attack;

@@ -2,7 +2,7 @@
 //!
 //! To fork a small process takes a tenth of the time that it takes to start a program, and every
 //! program under test needs a guard. Proctor starts the host with its first program, and sends it a
-//! [`StartRequest`] for each one through a socket, with the streams of the program. The host answers
+//! `StartRequest` for each one through a socket, with the streams of the program. The host answers
 //! with the pid of the new guard, and reports the guard's end through a pipe of its own.
 //!
 //! The host has one thread, so a forked guard may use the whole of the library. It ends when Proctor
