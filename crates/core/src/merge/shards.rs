@@ -1,5 +1,6 @@
 //! The shards to merge: read and compared before anything is written.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::event::{
 use crate::hint::counted;
 use crate::record::{RecordError, RunReader};
 use crate::shard::Shard;
-use crate::shard::plan::{differences, plan_hash};
+use crate::shard::plan::{differences, is_same, plan_hash};
 use crate::verdict::Verdict;
 
 use super::listed;
@@ -76,6 +77,8 @@ pub(super) struct ShardCopy {
 #[derive(Debug)]
 pub struct ShardSet {
     plan: RunPlanned,
+    /// Computed for the first plan that is not word for word the same.
+    plan_hash: OnceCell<String>,
     /// By number, then by start.
     copies: Vec<ShardCopy>,
     /// The first report of each server, and the folder that has it.
@@ -112,6 +115,7 @@ impl ShardSet {
     fn starting_with(read: ReadShard) -> Result<Self, MergeError> {
         let mut set = Self {
             plan: read.plan.clone(),
+            plan_hash: OnceCell::new(),
             copies: Vec::new(),
             seen: BTreeMap::new(),
             compared: Vec::new(),
@@ -121,8 +125,8 @@ impl ShardSet {
         Ok(set)
     }
 
-    fn add(&mut self, read: ReadShard) -> Result<(), MergeError> {
-        self.compare_plan(&read)?;
+    fn add(&mut self, mut read: ReadShard) -> Result<(), MergeError> {
+        self.compare_plan(&mut read)?;
         let folder = read.copy.run.folder().to_owned();
         for seen in read.seen {
             self.add_seen(seen, &folder)?;
@@ -150,7 +154,7 @@ impl ShardSet {
         Ok(())
     }
 
-    fn compare_plan(&self, read: &ReadShard) -> Result<(), MergeError> {
+    fn compare_plan(&self, read: &mut ReadShard) -> Result<(), MergeError> {
         let Some(first) = self.copies.first() else {
             return Ok(());
         };
@@ -161,7 +165,11 @@ impl ShardSet {
             shard.and_then(|shard| shard.run_id.clone())
         };
         let versions = (&one.started().proctor, &other.started().proctor);
-        if plan_hash(&self.plan, versions.0) != plan_hash(&read.plan, versions.1) {
+        let own = || plan_hash(&self.plan, versions.0);
+        // To hash a plan takes long, and most shards have the same.
+        if !(versions.0 == versions.1 && is_same(&self.plan, &mut read.plan))
+            && *self.plan_hash.get_or_init(own) != plan_hash(&read.plan, versions.1)
+        {
             return Err(MergeError::OtherPlan {
                 one: one_path,
                 other: other_path,

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::plan::{differences, plan_hash};
+use super::plan::{differences, is_same, plan_hash};
 use super::*;
 use crate::event::{PlannedAgent, PlannedCase, RunConfig, RunPlanned};
 
@@ -232,6 +232,12 @@ fn the_hash_of_a_plan_is_the_same_on_every_machine_and_tells_plans_apart() {
         plan_hash(&one, "1.0.0"),
         plan_hash(&plan("/builds/b", 3, 4), "1.0.0")
     );
+    let mut third = plan("/home/a", 3, 4);
+    third.config.clone_from(&one.config);
+    let before = third.clone();
+    assert!(is_same(&one, &mut third));
+    assert_eq!(third, before);
+    assert!(!is_same(&one, &mut plan("/builds/b", 3, 4)));
     let mut more_runs = plan("/home/a", 1, 4);
     more_runs.cases[0].runs = 3;
     let mut other_case = plan("/home/a", 1, 4);
@@ -240,7 +246,7 @@ fn the_hash_of_a_plan_is_the_same_on_every_machine_and_tells_plans_apart() {
     other_agent.agents[0].model = Some("openai:gpt-5".to_owned());
     let mut strict = plan("/home/a", 1, 4);
     strict.asked.strict = true;
-    for (other, version, expected) in [
+    for (mut other, version, expected) in [
         (plan("/home/a", 1, 5), "1.0.0", "4 and 5 shards"),
         (more_runs, "1.0.0", "another number of runs of `a`"),
         (other_case, "1.0.0", "changed: `a`"),
@@ -251,6 +257,10 @@ fn the_hash_of_a_plan_is_the_same_on_every_machine_and_tells_plans_apart() {
         assert_ne!(
             plan_hash(&one, "1.0.0"),
             plan_hash(&other, version),
+            "{expected}"
+        );
+        assert!(
+            version != "1.0.0" || !is_same(&one, &mut other),
             "{expected}"
         );
         let found = differences((&one, "1.0.0"), (&other, version));
