@@ -21,7 +21,7 @@ use crate::exit::{Exit, ReportedExit};
 const VERSION: &str = concat!("proctor ", env!("CARGO_PKG_VERSION"), "\n");
 
 fn main() -> std::process::ExitCode {
-    // Each process under test has a guard, so it must start fast.
+    // The guard's commands come first: they close all files that the process inherited.
     if std::env::args_os()
         .nth(1)
         .is_some_and(|first| first == guard::COMMAND)

@@ -1,8 +1,6 @@
 //! The exit status of a process.
 
 use std::fmt;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 
 use proctor_core::event::ProcessEnd;
 
@@ -12,16 +10,8 @@ pub enum ProcessExit {
     /// It exited with this code.
     Exited(i32),
     Signalled(i32),
-    /// Another task waited for the process first, or this process ignores SIGCHLD.
+    /// The host of the guards was killed, so Proctor did not learn it.
     Unknown,
-}
-
-impl From<ExitStatus> for ProcessExit {
-    fn from(status: ExitStatus) -> Self {
-        let exited = status.code().map(Self::Exited);
-        let signalled = status.signal().map(Self::Signalled);
-        exited.or(signalled).unwrap_or(Self::Unknown)
-    }
 }
 
 impl From<ProcessExit> for ProcessEnd {

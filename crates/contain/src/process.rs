@@ -46,7 +46,7 @@ pub struct Spawn {
     /// The complete environment; the process inherits no other variable.
     pub env: BTreeMap<String, String>,
     pub folder: PathBuf,
-    /// The `proctor` binary, which contains the guard or lies beside it.
+    /// The `proctor` binary, which contains the guard.
     pub guard: PathBuf,
     /// The time between SIGTERM and SIGKILL when the process, or what it left running, has to be
     /// ended.
