@@ -123,7 +123,10 @@ impl Viewer {
         let mut stream = self.connect();
         let request = self.request("GET", path);
         stream.write_all(request.as_bytes()).unwrap();
-        let lines = BufReader::new(stream).lines();
+        let mut lines = BufReader::new(stream).lines();
+        // The stream has begun before the caller changes the run.
+        let status = lines.next().unwrap().unwrap();
+        assert!(status.starts_with("HTTP/1.1 200"), "{status}");
         // Each line is a chunk of its own, between the lines of the chunked encoding.
         lines.map_while(Result::ok).filter_map(|line| {
             let is_json = line.starts_with('{');
