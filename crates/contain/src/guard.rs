@@ -1,20 +1,21 @@
-//! The guard: it runs one program, and ends everything that the program started when the program
-//! ends, when Proctor asks, or when Proctor ends, even by SIGKILL. Guards are forked by a [`host`]; the
-//! hidden command `proctor __guard` is one without a host.
+//! The guard: it runs a program, and ends everything that the program started when the program
+//! ends, when Proctor asks, or when Proctor ends, even by SIGKILL. Guards are forked by a [`host`] and run
+//! one program after another (`forked`); the hidden command `proctor __guard` is one without a host.
 //!
 //! On Linux the guard is a child subreaper: every process that the program starts, however it
 //! detaches itself, ends up as a child of the guard. So "no child left" means "no descendant left",
-//! and the guard does not end before that. Without a subreaper, the guard searches for detached
-//! processes ([`os`]). It then ends the way the program did, with the same exit code or signal.
+//! and only then the guard reports the end. Without a subreaper, the guard searches for detached
+//! processes ([`os`]). A guard without a host ends the way the program did, with the same exit code or
+//! signal.
 //!
 //! - Proctor asks with SIGTERM to the guard; a second one skips the grace period. A signal needs no
 //!   descriptor that other processes could inherit and keep open.
-//! - The guard notices Proctor's end by the socket of its host, whose other end only Proctor has. Without
-//!   a host it uses [`os::watch_parent`].
+//! - The guard notices Proctor's end by its channel, whose other end only Proctor has. Without a host it
+//!   uses [`os::watch_parent`].
 //! - The guard leads its own session and the program a group in it: Ctrl-C reaches neither, and a
 //!   program that signals its group misses the guard. There is no terminal to ask for passwords.
-//! - With `--linger` the guard outlives the program, and the processes that the program left keep
-//!   running until Proctor asks. The guard reports how the program ended on its own stdin, a socket.
+//! - A lingering program may leave processes, which keep running until Proctor asks. The guard reports
+//!   how the program ended at once.
 //! - Proctor watches its guards and kills a program that stops or kills its guard.
 //! - The program inherits the standard streams. The guard closes its stdin and stdout, so that only
 //!   the program keeps them open.
@@ -24,27 +25,30 @@
 //! another user, which the guard reports on stderr. See `docs/platforms.md` for further limits on
 //! macOS.
 
+mod forked;
 pub mod host;
 mod order;
 mod report;
 mod signals;
 mod watch;
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
+use nix::sys::signal::{SigSet, Signal};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitStatus, getpgid, getppid, setpgid, setsid};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use thiserror::Error;
 
-pub(crate) use self::order::{Order, StartRequest};
+use self::order::Order;
+pub(crate) use self::order::{LONGEST, StartRequest};
 pub(crate) use self::report::GuardReport;
 use self::signals::GuardSignals;
 pub use self::signals::{piped as signal_pipe, take as take_signals};
@@ -68,43 +72,42 @@ pub fn run(args: &[OsString]) -> ExitCode {
     // They may be secret, and an inherited pipe would stay open as long as the program runs. Other
     // MCP clients don't pass any to their servers either.
     os::close_inherited();
-    let guarded = Order::parse(args).and_then(|(parent, order)| {
+    let guarded = Order::parse(args, std::env::vars_os()).and_then(|(parent, order)| {
         signals::shield().map_err(system("handle signals"))?;
+        let parent = os::watch_parent(parent).map_err(system("watch the parent process"))?;
+        let parent = parent.ok_or_else(|| GuardError::ParentGone {
+            program: order.name(),
+        })?;
         let null = null().map_err(system("open /dev/null"))?;
-        guard(&order, &null, || {
-            let parent = os::watch_parent(parent).map_err(system("watch the parent process"))?;
-            let parent = parent.ok_or_else(|| GuardError::ParentGone {
-                program: order.program.to_string_lossy().into_owned(),
-            })?;
-            Ok(Lifeline::readable(parent))
-        })
+        Guard::open(&null, Lifeline::readable(&parent))?.run(&order, |_| ())
     });
-    conclude(guarded).into()
+    end_like(conclude(guarded))
 }
 
 fn null() -> io::Result<File> {
     File::options().read(true).write(true).open("/dev/null")
 }
 
-/// Says what went wrong, and ends like the program: by its signal, or with the returned code.
-fn conclude(ending: Result<GuardOutcome, GuardError>) -> u8 {
-    let ending = match ending {
-        Ok(ending) => ending,
+/// Says what went wrong. Returns how the program ended, or the exit code of a guard that failed.
+fn conclude(outcome: Result<GuardOutcome, GuardError>) -> ProcessExit {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
         Err(error) => {
             say(&error);
-            return error.exit_code();
+            return ProcessExit::Exited(error.exit_code().into());
         }
     };
-    if !ending.survivors.is_empty() {
-        let names = ending.survivors.join(", ");
+    if !outcome.survivors.is_empty() {
+        let names = outcome.survivors.join(", ");
         say(&format_args!("could not stop {names}"));
     }
-    for name in &ending.cleared {
+    for name in &outcome.cleared {
         say(&format_args!(
             "{name} cleared its environment: processes that it detached may still run"
         ));
     }
-    ending.status.map_or(FAILED, end_like)
+    let failed = ProcessExit::Exited(FAILED.into());
+    outcome.status.map_or(failed, exit_of)
 }
 
 fn say(line: &dyn Display) {
@@ -153,34 +156,49 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> GuardErro
     }
 }
 
-fn guard(
-    order: &Order,
-    null: &File,
-    lifeline: impl FnOnce() -> Result<Lifeline, GuardError>,
-) -> Result<GuardOutcome, GuardError> {
-    // Comes first, so that a signal can't end the guard once there are processes to clean up.
-    let signals = GuardSignals::install().map_err(system("handle signals"))?;
-    let parent = lifeline()?;
-    lead_a_session().map_err(system("start a session"))?;
-    os::adopt_orphans().map_err(system("prepare to adopt processes"))?;
-    let child = start(order)?;
-    let mut watch = Watch::new(child, parent, signals);
-    // If the guard kept the streams open, it would hide that the program closed them.
-    let let_go = || {
-        if !order.linger {
-            dup2_stdin(null)?;
+/// What a guard needs for each of its programs.
+struct Guard<'a> {
+    null: &'a File,
+    parent: Lifeline<'a>,
+    signals: GuardSignals,
+}
+
+impl<'a> Guard<'a> {
+    /// Makes this process a guard.
+    fn open(null: &'a File, parent: Lifeline<'a>) -> Result<Self, GuardError> {
+        // Comes first, so that a signal can't end the guard once there are processes to clean up.
+        let signals = GuardSignals::install().map_err(system("handle signals"))?;
+        lead_a_session().map_err(system("start a session"))?;
+        os::adopt_orphans().map_err(system("prepare to adopt processes"))?;
+        Ok(Self {
+            null,
+            parent,
+            signals,
+        })
+    }
+
+    /// Runs a program to its end. If it may leave processes and does, `left` is called when the program
+    /// itself has ended.
+    fn run(
+        &self,
+        order: &Order<'_>,
+        left: impl FnOnce(ProcessExit),
+    ) -> Result<GuardOutcome, GuardError> {
+        let child = start(order)?;
+        let mut watch = Watch::new(child, self.parent, &self.signals);
+        // If the guard kept the streams open, it would hide that the program closed them.
+        if let Err(error) = dup2_stdin(self.null).and_then(|()| dup2_stdout(self.null)) {
+            watch.end_all(Duration::ZERO);
+            return Err(system("close the standard streams")(error));
         }
-        dup2_stdout(null)
-    };
-    if let Err(error) = let_go() {
-        watch.end_all(Duration::ZERO);
-        return Err(system("close the standard streams")(error));
+        if let (Some(status), true) = (watch.wait_for_end(), order.linger)
+            && watch.is_left()
+        {
+            left(exit_of(status));
+            watch.wait_until_none_is_left();
+        }
+        Ok(watch.end_all(order.grace))
     }
-    if let (Some(status), true) = (watch.wait_for_end(), order.linger) {
-        report_exit(status);
-        watch.wait_until_none_is_left();
-    }
-    Ok(watch.end_all(order.grace))
 }
 
 /// Proctor starts the guard host as the leader of a process group, so that Ctrl-C never reaches it. A
@@ -193,34 +211,56 @@ fn lead_a_session() -> rustix::io::Result<Pid> {
     })
 }
 
-/// Starts the program with an empty signal mask and default handlers. The standard library resets
-/// the mask and SIGPIPE; executing the program resets the handlers of the guard.
+/// Starts the program with an empty signal mask and default handlers; executing it resets the handlers of
+/// the guard, but not SIGPIPE, which Rust programs ignore. Unlike the standard library, this copies neither
+/// arguments nor variables, which may be secret.
 #[expect(clippy::disallowed_methods, reason = "the guard starts the program")]
-fn start(order: &Order) -> Result<Pid, GuardError> {
-    let program = || order.program.to_string_lossy().into_owned();
-    let mut command = Command::new(&order.program);
-    command.envs(order.env.iter().map(|(name, value)| (name, value)));
-    os::mark(&mut command);
-    if order.linger {
-        command.stdin(Stdio::null());
+fn start(order: &Order<'_>) -> Result<Pid, GuardError> {
+    let program = order.command.first().ok_or(GuardError::Usage)?;
+    let attributes = attributes().map_err(system("prepare a process"))?;
+    let files = PosixSpawnFileActions::init().map_err(system("prepare a process"))?;
+    let marked = os::mark(&order.env);
+    let env: Vec<&CStr> = match &marked {
+        Some(marked) => marked.iter().map(AsRef::as_ref).collect(),
+        None => order.env.iter().map(AsRef::as_ref).collect(),
+    };
+    match posix_spawnp(program, &files, &attributes, &order.command, &env) {
+        Ok(pid) => Pid::from_raw(pid.as_raw()).ok_or(GuardError::Usage),
+        Err(error) => Err(not_started(order, error.into())),
     }
-    match command.args(&order.args).process_group(0).spawn() {
-        Ok(child) => Ok(Pid::from_child(&child)),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            // The kernel returns the same error for a script whose interpreter does not exist.
-            let path = Path::new(&order.program);
-            Err(if path.is_absolute() && path.exists() {
-                GuardError::NoInterpreter { program: program() }
-            } else {
-                GuardError::NotFound { program: program() }
-            })
-        }
-        // A shortage of system resources is not the program's fault.
-        Err(error) if is_shortage(&error) => Err(system("start a process")(error)),
-        Err(source) => Err(GuardError::NotExecutable {
-            program: program(),
-            source,
-        }),
+}
+
+fn attributes() -> nix::Result<PosixSpawnAttr> {
+    let mut attributes = PosixSpawnAttr::init()?;
+    attributes.set_flags(
+        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
+    )?;
+    attributes.set_pgroup(nix::unistd::Pid::from_raw(0))?;
+    attributes.set_sigmask(&SigSet::empty())?;
+    attributes.set_sigdefault(&SigSet::from(Signal::SIGPIPE))?;
+    Ok(attributes)
+}
+
+fn not_started(order: &Order<'_>, error: io::Error) -> GuardError {
+    let program = order.name();
+    if error.kind() == ErrorKind::NotFound {
+        // The kernel returns the same error for a script whose interpreter does not exist.
+        let path = Path::new(&program);
+        return if path.is_absolute() && path.exists() {
+            GuardError::NoInterpreter { program }
+        } else {
+            GuardError::NotFound { program }
+        };
+    }
+    // A shortage of system resources is not the program's fault.
+    if is_shortage(&error) {
+        return system("start a process")(error);
+    }
+    GuardError::NotExecutable {
+        program,
+        source: error,
     }
 }
 
@@ -229,13 +269,6 @@ fn is_shortage(error: &io::Error) -> bool {
         Errno::from_io_error(error),
         Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE)
     )
-}
-
-/// Reports to Proctor how the program ended.
-fn report_exit(status: WaitStatus) {
-    let report = GuardReport::Ended(exit_of(status)).render();
-    // A failed write means that Proctor does not wait for the message.
-    let _ = rustix::io::write(rustix::stdio::stdin(), report.as_bytes());
 }
 
 fn exit_of(status: WaitStatus) -> ProcessExit {
@@ -256,12 +289,14 @@ pub fn end_by(signal: i32) {
 }
 
 /// Ends this process the way the program ended, but without a second core dump.
-fn end_like(status: WaitStatus) -> u8 {
-    if let Some(signal) = status.terminating_signal() {
-        end_by(signal);
-    }
-    let code = status
-        .exit_status()
-        .and_then(|code| u8::try_from(code).ok());
-    code.unwrap_or(FAILED)
+fn end_like(exit: ProcessExit) -> ExitCode {
+    let code = match exit {
+        ProcessExit::Exited(code) => u8::try_from(code).ok(),
+        ProcessExit::Signalled(signal) => {
+            end_by(signal);
+            None
+        }
+        ProcessExit::Unknown => None,
+    };
+    code.unwrap_or(FAILED).into()
 }

@@ -3,7 +3,7 @@
 //!
 //! | what | function |
 //! |---|---|
-//! | start a contained program | [`close_inherited`], [`adopt_orphans`], [`mark`], [`forbid_core_dump`] |
+//! | start a contained program | [`close_inherited`], [`adopt_orphans`], [`ADOPTS_ORPHANS`], [`mark`], [`forbid_core_dump`] |
 //! | signal a process, notice its end | [`ProcessHandle`], [`descriptor_of`], [`watch_parent`] |
 //! | list and end descendants | [`Lookout`], [`is_below`], [`kill_below`], [`kill_session`], in words [`SEARCH`] |
 //! | identify a socket's peer | [`peer`] |
@@ -37,6 +37,7 @@ use std::path::Path;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use self::descendants::{Descendant, ProcessIdentity, is_below, kill_below, kill_session};
+pub(crate) use self::descriptors::send_start as start_sending_descriptors;
 pub use self::descriptors::{receive as receive_descriptors, send as send_descriptors};
 pub use self::handle::ProcessHandle;
 pub use self::peer::{Peer, peer};
@@ -54,8 +55,8 @@ use self::linux as system;
 use self::posix as system;
 
 pub use self::system::{
-    LOOK_AGAIN, Lookout, acknowledge_at_once, adopt_orphans, close_inherited, descriptor_of,
-    forbid_core_dump, ignores_hangup, mark, reopen, watch_parent,
+    ADOPTS_ORPHANS, LOOK_AGAIN, Lookout, acknowledge_at_once, adopt_orphans, close_inherited,
+    descriptor_of, forbid_core_dump, ignores_hangup, mark, reopen, watch_parent,
 };
 
 /// How a guard finds the processes that a program left running, in words.

@@ -2,14 +2,16 @@
 //! given environment, and leaves no process behind when its [`Process`] ends.
 
 mod attack;
+mod guard_lines;
 mod guards;
+mod hosts;
 mod lingering;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,12 +24,12 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::guards::Guard;
-pub use self::guards::end_hosts;
+pub use self::guards::ProcessEnd;
+pub use self::hosts::end_hosts;
 pub use self::lingering::LingeringProcess;
 use crate::environment::server_environment;
 pub use crate::exit::ProcessExit;
-use crate::guard::{KILL_LIMIT, Order, StartRequest};
-pub use crate::os::ProcessHandle;
+use crate::guard::{KILL_LIMIT, StartRequest};
 use crate::program::{self, ProgramError};
 use crate::tail::{Tail, drain};
 
@@ -124,16 +126,16 @@ impl Spawn {
     /// called within a tokio runtime.
     pub fn start_lingering(self) -> Result<LingeringProcess, SpawnError> {
         let refused = |source| self.refused(source);
-        let (ours, guards) = UnixStream::pair().map_err(refused)?;
+        let null = File::open("/dev/null").map_err(refused)?;
         let (stdout, out) = io::pipe().map_err(refused)?;
         let (stderr, err) = io::pipe().map_err(refused)?;
         let [stdout, stderr] = [self.receiver(stdout)?, self.receiver(stderr)?];
         let merged = Tail::default();
-        let streams = [guards.into(), out.into(), err.into()];
-        let mut process = self.start_with(streams, true, Some(&merged))?;
+        let streams = [null.into(), out.into(), err.into()];
+        let mut process = self.start_with(&streams, true, Some(&merged))?;
         process.stdout = Some(stdout);
         process.drain(stderr, Some(&merged));
-        LingeringProcess::new(process, merged, ours).map_err(refused)
+        Ok(LingeringProcess::new(process, merged))
     }
 
     fn receiver(&self, pipe: PipeReader) -> Result<pipe::Receiver, SpawnError> {
@@ -154,14 +156,14 @@ impl Spawn {
         let (stdout, out) = io::pipe().map_err(refused)?;
         let stdin = pipe::Sender::from_owned_fd(stdin.into()).map_err(refused)?;
         let stdout = self.receiver(stdout)?;
-        let mut process = self.start_with([theirs.into(), out.into(), stderr], false, None)?;
+        let mut process = self.start_with(&[theirs.into(), out.into(), stderr], false, None)?;
         (process.stdin, process.stdout) = (Some(stdin), Some(stdout));
         Ok(process)
     }
 
     fn start_with(
         &self,
-        streams: [OwnedFd; 3],
+        streams: &[OwnedFd; 3],
         linger: bool,
         merged: Option<&Tail>,
     ) -> Result<Process, SpawnError> {
@@ -175,18 +177,20 @@ impl Spawn {
             return Err(SpawnError::NoFolder(self.folder.clone()));
         }
         let refused = |source| self.refused(source);
-        // The host of the guards works in another folder.
+        // A guard works in another folder.
         let folder = std::path::absolute(folder).map_err(refused)?;
         let guard = std::path::absolute(&self.guard).map_err(refused)?;
         let path = self.env.get("PATH").map(String::as_str);
-        let order = Order {
+        let program = program::resolve(&self.program, &folder, path)?;
+        let request = StartRequest {
+            folder: &folder,
             grace: self.grace,
             linger,
-            program: program::resolve(&self.program, &folder, path)?.into(),
-            args: self.args.clone(),
-            env: Vec::new(),
+            program: program.as_os_str(),
+            args: &self.args,
+            env: &self.env,
         };
-        let request = StartRequest { folder, order }.render(&self.env);
+        let request = request.render().map_err(refused)?;
         let stderr = Tail::default();
         let tails = [Some(&stderr), merged].into_iter().flatten().cloned();
         let guard = Guard::start(&guard, &request, streams, self.grace, tails.collect());
@@ -257,17 +261,20 @@ impl Process {
     /// Asks the guard to end the process and everything that it started, and returns at once. A
     /// second call skips the grace period.
     pub fn end(&self) {
-        if !self.guard.has_ended() {
+        // A stopped guard receives no other signal.
+        if !self.guard.has_ended() && self.guard.signal(&[Signal::TERM, Signal::CONT]) {
             self.signalled.store(true, Ordering::Relaxed);
-            self.guard.process().signal(Signal::TERM);
-            // A stopped guard receives no other signal.
-            self.guard.process().signal(Signal::CONT);
         }
     }
 
     /// The pid of the guard, until it has ended. Everything that the process starts is below it.
     pub fn guard_pid(&self) -> Option<Pid> {
         self.guard.pid()
+    }
+
+    /// What tells when the process and everything that it started have ended, even after it was dropped.
+    pub fn ending(&self) -> ProcessEnd {
+        self.guard.end()
     }
 
     /// Closes stdin, gives the process `patience` to exit, then ends it. Returns within `patience`,
@@ -293,13 +300,13 @@ impl Process {
             return ended;
         }
         // The guard does not end: it is stopped repeatedly, or gets no CPU time.
-        if let Some(pid) = self.guard_pid() {
-            attack::release(pid, self.guard.process()).await;
+        if !self.guard.has_ended() {
+            attack::release(self.guard.link()).await;
         }
         if let Ok(ended) = timeout(SLACK, self.wait()).await {
             return ended;
         }
-        self.guard.process().signal(Signal::KILL);
+        self.guard.signal(&[Signal::KILL]);
         self.wait().await
     }
 }
@@ -310,12 +317,12 @@ impl Drop for Process {
         if self.guard.has_ended() {
             return;
         }
-        let guard = self.guard.process().clone();
+        let guard = self.guard.link().clone();
         // The runtime waits for this task before it shuts down, so Proctor does not exit before the
         // processes that it started.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let limit = self.grace + KILL_LIMIT + SLACK;
-            runtime.spawn_blocking(move || guard.wait(limit));
+            runtime.spawn_blocking(move || guard.process.wait(limit));
         }
     }
 }

@@ -21,7 +21,7 @@ fn host_of(process: &Process) -> Pid {
 }
 
 /// A program under a host that only this test uses: a host is found by the path of the binary.
-fn program(stage: &Stage, script: &str) -> Process {
+pub fn program(stage: &Stage, script: &str) -> Process {
     let binary = stage.folder.path().join("proctor");
     if !binary.exists() {
         link(&binary);
@@ -100,57 +100,6 @@ async fn a_host_without_files_refuses_one_program_and_keeps_the_others() {
     assert_eq!(host_of(&first), host);
     drop(first.stdin.take());
     assert_eq!(first.wait().await, ProcessExit::Exited(3));
-}
-
-#[tokio::test]
-async fn a_guard_knows_nothing_of_the_program_before_it() {
-    let stage = Stage::new();
-    let secret = "a-variable-of-another-program";
-    let mut process = program(&stage, "read line");
-    let guard = process.guard_pid().expect("it runs").as_raw_pid();
-    assert!(!memory(guard).contains(secret));
-    drop(process.stdin.take());
-    // The next request is shorter, and would leave the end of this one in place.
-    let mut spawn = stage.spawn("true", &[]);
-    spawn.guard = stage.folder.path().join("proctor");
-    spawn.env.insert("LONG".into(), "x".repeat(10_000));
-    spawn.env.insert("SECRET".into(), secret.into());
-    assert_eq!(
-        spawn.start().expect("it starts").wait().await,
-        ProcessExit::Exited(0)
-    );
-    let files = "ls /proc/$PPID/fd | wc -l; tr '\\0' '\\n' </proc/$PPID/environ";
-    let mut process = program(&stage, &format!("{files}; echo end; read line"));
-    let mut stdout = process.stdout.take().expect("a stream");
-    // The standard streams, the socket to Proctor, /dev/null, and a pipe for each of two signals.
-    assert_eq!(line(&mut stdout).await, "9");
-    assert_eq!(line(&mut stdout).await, "end");
-    let guard = process.guard_pid().expect("it runs").as_raw_pid();
-    assert!(!memory(guard).contains(secret));
-}
-
-/// The heap and the stack of a process.
-fn memory(pid: i32) -> String {
-    use std::os::unix::fs::FileExt as _;
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("its maps");
-    let file = fs::File::open(format!("/proc/{pid}/mem")).expect("its memory");
-    let mut all = Vec::new();
-    for map in maps
-        .lines()
-        .filter(|line| line.contains("[heap]") || line.contains("[stack]"))
-    {
-        let (from, to) = map
-            .split(' ')
-            .next()
-            .and_then(|range| range.split_once('-'))
-            .expect("a range");
-        let [from, to] = [from, to].map(|at| u64::from_str_radix(at, 16).expect("an address"));
-        let mut bytes = vec![0; usize::try_from(to - from).expect("a size")];
-        file.read_exact_at(&mut bytes, from)
-            .expect("a mapped range");
-        all.extend(bytes);
-    }
-    String::from_utf8_lossy(&all).into_owned()
 }
 
 /// The guard hosts and guards of a binary.

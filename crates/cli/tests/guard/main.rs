@@ -11,6 +11,8 @@ mod host;
 mod lingers;
 #[cfg(target_os = "linux")]
 mod parent;
+#[cfg(all(target_os = "linux", not(feature = "posix")))]
+mod reuse;
 mod stage;
 #[cfg(target_os = "linux")]
 mod starts;

@@ -1,18 +1,17 @@
 //! The guard host: one process that forks the guards of a run.
 //!
-//! To fork a small process takes a tenth of the time that it takes to start a program, and every
-//! program under test needs a guard. Proctor starts the host with its first program, and sends it a
-//! `StartRequest` for each one through a socket, with the streams of the program. The host answers
-//! with the pid of the new guard, and reports the guard's end through a pipe of its own.
+//! To fork a small process takes a tenth of the time that it takes to start a program. Proctor starts the
+//! host with its first program, and sends it a message through a socket whenever it has more programs to
+//! run than guards, with the channel of the new guard. The host answers with the pid of the guard, and
+//! reports through a pipe that the guard was stopped or ended.
 //!
 //! The host has one thread, so a forked guard may use the whole of the library. It ends when Proctor
-//! closes the socket. A guard keeps the socket too, and ends its program when Proctor's end is
-//! closed: that needs neither the host nor a pid.
+//! closes the socket and all guards have ended.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
@@ -20,24 +19,23 @@ use fork::Fork;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
-use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::stdio::dup2_stdin;
 use signal_hook::low_level;
 
-use super::order::StartRequest;
+use super::forked::ForkedGuard;
 use super::report::GuardReport;
 use super::signals::{self, ChildSignal, take};
-use super::watch::Lifeline;
-use super::{FAILED, conclude, guard, lead_a_session, null, say};
+use super::{FAILED, lead_a_session, null};
 use crate::os;
 
 /// The first argument that makes the binary run as a guard host.
 pub const COMMAND: &str = "__guards";
 
-/// The descriptors of a request: the standard streams of the program, and the pipe for reports.
-pub(crate) const DESCRIPTORS: usize = 4;
+/// The message that asks for a guard.
+pub(crate) const FORK: &[u8] = b"fork";
 
-/// The maximum length of a request, which is more than the system passes to a program.
-pub(crate) const LONGEST: u32 = 64 * 1024 * 1024;
+/// The descriptors of that message: the channel of the guard, and the pipe for reports.
+pub(crate) const DESCRIPTORS: usize = 2;
 
 /// Forks guards until Proctor closes the socket, which is the stdin of this process.
 ///
@@ -46,7 +44,7 @@ pub fn run() -> ExitCode {
     os::close_inherited();
     match GuardHost::open().and_then(GuardHost::serve) {
         // Whatever would still run belongs to the host.
-        Ok(Some(guard)) => low_level::exit(guard.run()),
+        Ok(Some(guard)) => low_level::exit(guard.run().into()),
         // Proctor ended.
         Ok(None) => ExitCode::SUCCESS,
         Err(_) => FAILED.into(),
@@ -59,14 +57,6 @@ struct GuardHost {
     child_changed: ChildSignal,
     /// Where the state of each guard is reported.
     reports: HashMap<Pid, File>,
-}
-
-/// A process that was forked to become a guard.
-struct ForkedGuard {
-    control: UnixStream,
-    null: File,
-    streams: [OwnedFd; 3],
-    request: Vec<u8>,
 }
 
 impl GuardHost {
@@ -88,7 +78,6 @@ impl GuardHost {
     /// Returns a guard in the process that was forked for it, and `None` in the host, when Proctor
     /// has closed the socket.
     fn serve(mut self) -> io::Result<Option<ForkedGuard>> {
-        let mut request = Vec::new();
         loop {
             let mut sources = [
                 PollFd::new(&self.control, PollFlags::IN),
@@ -106,52 +95,42 @@ impl GuardHost {
             }
             // Nothing is started for a Proctor that has ended.
             if control.intersects(PollFlags::HUP | PollFlags::ERR) {
+                wait_for_guards();
                 return Ok(None);
             }
             if control.is_empty() {
                 continue;
             }
-            let Some(descriptors) = self.receive(&mut request)? else {
+            let mut message = [0; FORK.len()];
+            let (read, descriptors) = os::receive_descriptors(&self.control, &mut message)?;
+            if read == 0 {
+                wait_for_guards();
                 return Ok(None);
-            };
-            let Ok([stdin, stdout, stderr, report]) =
-                <[OwnedFd; DESCRIPTORS]>::try_from(descriptors)
-            else {
+            }
+            let Ok([channel, report]) = <[OwnedFd; DESCRIPTORS]>::try_from(descriptors) else {
                 // The system passes fewer if this process may open no more. Other guards go on.
                 self.refuse(Errno::MFILE)?;
                 continue;
             };
-            let streams = [stdin, stdout, stderr];
             if self.fork(report.into())? {
-                return Ok(Some(self.into_guard(streams, request)));
+                // Keeps nothing of the host but `/dev/null`.
+                self.child_changed.remove();
+                return Ok(Some(ForkedGuard::new(channel.into(), self.null)));
             }
-            // No later guard has the variables of this program.
-            request.fill(0);
         }
-    }
-
-    /// Receives a request. Returns its descriptors, or `None` if Proctor closed the socket.
-    fn receive(&mut self, request: &mut Vec<u8>) -> io::Result<Option<Vec<OwnedFd>>> {
-        let mut length = [0; 4];
-        let (read, descriptors) = os::receive_descriptors(&self.control, &mut length)?;
-        if read == 0 {
-            return Ok(None);
-        }
-        let length = u32::from_le_bytes(length);
-        if read != 4 || length > LONGEST {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        request.clear();
-        (&mut self.control)
-            .take(length.into())
-            .read_to_end(request)?;
-        Ok((request.len() == length as usize).then_some(descriptors))
     }
 
     /// Tells Proctor why no guard was started.
     fn refuse(&self, error: Errno) -> io::Result<()> {
-        let answer = (-error.raw_os_error()).to_le_bytes();
-        Ok(os::send_descriptors(&self.control, &answer, &[])?)
+        self.answer(-error.raw_os_error(), &[])
+    }
+
+    fn answer(&self, code: i32, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        Ok(os::send_descriptors(
+            &self.control,
+            &code.to_le_bytes(),
+            descriptors,
+        )?)
     }
 
     /// Forks, and tells Proctor the pid. Returns whether this is the new process.
@@ -162,8 +141,7 @@ impl GuardHost {
                 let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
                 let handle = os::descriptor_of(pid);
                 let handle: Vec<_> = handle.iter().map(AsFd::as_fd).collect();
-                let answer = pid.as_raw_pid().to_le_bytes();
-                os::send_descriptors(&self.control, &answer, &handle)?;
+                self.answer(pid.as_raw_pid(), &handle)?;
                 self.reports.insert(pid, report);
             }
             Err(error) => self.refuse(Errno::from_io_error(&error).unwrap_or(Errno::IO))?,
@@ -185,48 +163,11 @@ impl GuardHost {
             }
         }
     }
-
-    /// Keeps nothing of the host but the socket.
-    fn into_guard(self, streams: [OwnedFd; 3], request: Vec<u8>) -> ForkedGuard {
-        self.child_changed.remove();
-        ForkedGuard {
-            control: self.control,
-            null: self.null,
-            streams,
-            request,
-        }
-    }
 }
 
-impl ForkedGuard {
-    /// Returns the exit code.
-    fn run(self) -> i32 {
-        let Self {
-            control,
-            null,
-            streams: [stdin, stdout, stderr],
-            request,
-        } = self;
-        // First the stream on which a guard reports its own failure.
-        let set = dup2_stderr(&stderr)
-            .and_then(|()| dup2_stdin(&stdin))
-            .and_then(|()| dup2_stdout(&stdout));
-        drop((stdin, stdout, stderr));
-        if let Err(error) = set {
-            say(&format_args!(
-                "could not set the standard streams: {}",
-                io::Error::from(error)
-            ));
-            return FAILED.into();
-        }
-        let guarded = StartRequest::parse(&request).and_then(|request| {
-            request.enter_folder()?;
-            guard(&request.order, &null, || {
-                Ok(Lifeline::socket(control.into()))
-            })
-        });
-        conclude(guarded).into()
-    }
+/// Their channels are closed too, so they end.
+fn wait_for_guards() {
+    while !matches!(wait(WaitOptions::empty()), Err(error) if error != Errno::INTR) {}
 }
 
 impl From<WaitStatus> for GuardReport {

@@ -1,36 +1,42 @@
-//! What a guard is told to run: by the guard host as a [`StartRequest`], or on a command line.
+//! What a guard is told to run: by Proctor as a [`StartRequest`], or on a command line.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::{GuardError, system};
+use super::GuardError;
 
-/// The program to run, and how.
+/// The maximum length of a request, which is more than the system passes to a program.
+pub(crate) const LONGEST: u32 = 64 * 1024 * 1024;
+
+/// The program to run, and how. One from a request borrows its words from it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct Order<'a> {
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// Whether the processes that the program leaves behind keep running until Proctor asks for
-    /// their end. The guard then reports on its stdin how the program ended, and the program has no
-    /// stdin.
+    /// their end.
     pub linger: bool,
-    pub program: OsString,
-    pub args: Vec<OsString>,
-    /// Variables that the program gets beside those of the guard.
-    pub env: Vec<(OsString, OsString)>,
+    /// The program and its arguments.
+    pub command: Vec<Cow<'a, CStr>>,
+    /// All variables of the program, as `NAME=value`.
+    pub env: Vec<Cow<'a, CStr>>,
 }
 
-impl Order {
+impl<'a> Order<'a> {
     /// Parses `--grace-ms N --parent PID [--linger] -- PROGRAM ARGS…`. The parent is the process
     /// whose end also ends the program. It is passed, not looked up: it may have ended before the
     /// guard could look.
-    pub fn parse(args: &[OsString]) -> Result<(Pid, Self), GuardError> {
+    pub fn parse(
+        args: &[OsString],
+        env: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Result<(Pid, Self), GuardError> {
         let [grace_flag, grace, parent_flag, parent, rest @ ..] = args else {
             return Err(GuardError::Usage);
         };
@@ -38,93 +44,119 @@ impl Order {
             [flag, rest @ ..] if flag == "--linger" => (true, rest),
             rest => (false, rest),
         };
-        let [dashes, program, args @ ..] = rest else {
+        let [dashes, command @ ..] = rest else {
             return Err(GuardError::Usage);
         };
         let flags = [grace_flag, parent_flag, dashes].map(OsString::as_os_str);
-        if flags != ["--grace-ms", "--parent", "--"].map(OsStr::new) {
+        if flags != ["--grace-ms", "--parent", "--"].map(OsStr::new) || command.is_empty() {
             return Err(GuardError::Usage);
         }
-        let parent = number(parent).and_then(Pid::from_raw);
-        let grace = number(grace);
+        let parent = number(parent.as_bytes()).and_then(Pid::from_raw);
+        let grace = number(grace.as_bytes());
+        let variable = |(mut name, value): (OsString, OsString)| {
+            name.push("=");
+            name.push(value);
+            name
+        };
         let order = Self {
             grace: Duration::from_millis(grace.ok_or(GuardError::Usage)?),
             linger,
-            program: program.clone(),
-            args: args.to_vec(),
-            env: Vec::new(),
+            command: owned(command.iter().cloned())?,
+            env: owned(env.map(variable))?,
         };
         Ok((parent.ok_or(GuardError::Usage)?, order))
     }
+
+    /// Parses a rendered [`StartRequest`]. Returns the folder of the program, too.
+    pub fn from_request(bytes: &'a [u8]) -> Result<(&'a Path, Self), GuardError> {
+        Self::from_words(bytes).ok_or(GuardError::Usage)
+    }
+
+    fn from_words(mut rest: &'a [u8]) -> Option<(&'a Path, Self)> {
+        let mut word = || {
+            let word = CStr::from_bytes_until_nul(rest).ok()?;
+            rest = &rest[word.count_bytes() + 1..];
+            Some(word)
+        };
+        let folder = Path::new(OsStr::from_bytes(word()?.to_bytes()));
+        let grace = number(word()?.to_bytes())?;
+        let linger = word()?.to_bytes() == b"linger";
+        let variables: usize = number(word()?.to_bytes())?;
+        let words: usize = number(word()?.to_bytes())?;
+        let mut many = |count: usize| -> Option<Vec<Cow<'a, CStr>>> {
+            (0..count).map(|_| word().map(Cow::Borrowed)).collect()
+        };
+        let order = Self {
+            grace: Duration::from_millis(grace),
+            linger,
+            env: many(variables)?,
+            command: many(words)?,
+        };
+        Some((folder, order)).filter(|(_, order)| rest.is_empty() && !order.command.is_empty())
+    }
+
+    /// The program, for messages.
+    pub fn name(&self) -> String {
+        let program = self.command.first().map(|word| word.to_string_lossy());
+        program.unwrap_or_default().into_owned()
+    }
 }
 
-fn number<T: std::str::FromStr>(word: &OsStr) -> Option<T> {
-    word.to_str()?.parse().ok()
+fn owned(words: impl Iterator<Item = OsString>) -> Result<Vec<Cow<'static, CStr>>, GuardError> {
+    let word = |word: OsString| CString::new(word.into_vec()).map(Cow::Owned);
+    words
+        .map(word)
+        .collect::<Result<_, _>>()
+        .map_err(|_| GuardError::Usage)
 }
 
-/// A request to the guard host: words that end with a zero byte, which no word can contain.
-#[derive(Debug, PartialEq, Eq)]
-pub struct StartRequest {
+fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
+    std::str::from_utf8(word).ok()?.parse().ok()
+}
+
+/// A program that a guard has to run.
+#[derive(Debug)]
+pub struct StartRequest<'a> {
     /// The working folder of the program, as an absolute path.
-    pub folder: PathBuf,
-    pub order: Order,
+    pub folder: &'a Path,
+    pub grace: Duration,
+    /// As in [`Order`].
+    pub linger: bool,
+    pub program: &'a OsStr,
+    pub args: &'a [OsString],
+    /// All variables that the program gets.
+    pub env: &'a BTreeMap<String, String>,
 }
 
-impl StartRequest {
-    /// Renders a request with these variables, which are all that the program gets.
-    pub fn render(&self, env: &BTreeMap<String, String>) -> Vec<u8> {
-        let Self { folder, order } = self;
+impl StartRequest<'_> {
+    /// Renders it as words that end with a zero byte. A word that contains one is refused, since it
+    /// would become two.
+    pub fn render(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(1024);
         let mut word = |parts: &[&[u8]]| {
             for part in parts {
+                if part.contains(&0) {
+                    let text = "a command or variable contains a zero byte";
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+                }
                 bytes.extend_from_slice(part);
             }
             bytes.push(0);
+            Ok(())
         };
-        word(&[folder.as_os_str().as_bytes()]);
-        word(&[order.grace.as_millis().to_string().as_bytes()]);
-        word(&[if order.linger { b"linger" } else { b"" }]);
-        word(&[env.len().to_string().as_bytes()]);
-        for (name, value) in env {
-            word(&[name.as_bytes(), b"=", value.as_bytes()]);
+        word(&[self.folder.as_os_str().as_bytes()])?;
+        word(&[self.grace.as_millis().to_string().as_bytes()])?;
+        word(&[if self.linger { b"linger" } else { b"" }])?;
+        word(&[self.env.len().to_string().as_bytes()])?;
+        word(&[(1 + self.args.len()).to_string().as_bytes()])?;
+        for (name, value) in self.env {
+            word(&[name.as_bytes(), b"=", value.as_bytes()])?;
         }
-        word(&[order.program.as_bytes()]);
-        for arg in &order.args {
-            word(&[arg.as_bytes()]);
+        word(&[self.program.as_bytes()])?;
+        for arg in self.args {
+            word(&[arg.as_bytes()])?;
         }
-        bytes
-    }
-
-    pub fn parse(bytes: &[u8]) -> Result<Self, GuardError> {
-        Self::from_words(bytes.strip_suffix(&[0]).unwrap_or(bytes)).ok_or(GuardError::Usage)
-    }
-
-    fn from_words(bytes: &[u8]) -> Option<Self> {
-        let owned = |word: &[u8]| OsString::from_vec(word.to_vec());
-        let mut words = bytes.split(|byte| *byte == 0);
-        let folder = owned(words.next()?).into();
-        let grace = number(OsStr::from_bytes(words.next()?))?;
-        let linger = words.next()? == b"linger";
-        let variables: usize = number(OsStr::from_bytes(words.next()?))?;
-        let mut env = Vec::new();
-        for _ in 0..variables {
-            let word = words.next()?;
-            let equals = word.iter().position(|byte| *byte == b'=')?;
-            env.push((owned(&word[..equals]), owned(&word[equals + 1..])));
-        }
-        let order = Order {
-            grace: Duration::from_millis(grace),
-            linger,
-            program: owned(words.next()?),
-            args: words.map(owned).collect(),
-            env,
-        };
-        Some(Self { folder, order })
-    }
-
-    /// Makes the program's folder that of this process.
-    pub fn enter_folder(&self) -> Result<(), GuardError> {
-        env::set_current_dir(&self.folder).map_err(system("enter the working folder"))
+        Ok(bytes)
     }
 }
 
@@ -132,35 +164,33 @@ impl StartRequest {
 mod tests {
     use super::*;
 
-    fn order(linger: bool, args: &[&str]) -> Order {
-        Order {
-            grace: Duration::from_millis(1500),
-            linger,
-            program: "sh".into(),
-            args: args.iter().map(Into::into).collect(),
-            env: Vec::new(),
-        }
+    fn words(words: &[&str]) -> Vec<Cow<'static, CStr>> {
+        owned(words.iter().map(Into::into)).unwrap()
+    }
+
+    fn parse(line: &str) -> Result<(Pid, Order<'static>), GuardError> {
+        let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        Order::parse(&line, [("A".into(), "1".into())].into_iter())
     }
 
     #[test]
     fn a_command_line_is_parsed() {
         for (flag, linger) in [("", false), ("--linger ", true)] {
-            let words = format!("--grace-ms 1500 --parent 7 {flag}-- sh -- -c ");
-            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
-            let parsed = Order::parse(&words).unwrap();
-            let parent = Pid::from_raw(7).unwrap();
-            assert_eq!(parsed, (parent, order(linger, &["--", "-c", ""])));
+            let parsed = parse(&format!("--grace-ms 1500 --parent 7 {flag}-- sh -- -c ")).unwrap();
+            let order = Order {
+                grace: Duration::from_millis(1500),
+                linger,
+                command: words(&["sh", "--", "-c", ""]),
+                env: words(&["A=1"]),
+            };
+            assert_eq!(parsed, (Pid::from_raw(7).unwrap(), order));
         }
     }
 
     #[test]
     fn a_wrong_order_is_refused() {
-        let check = |words: &str| {
-            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
-            assert!(
-                matches!(Order::parse(&words), Err(GuardError::Usage)),
-                "{words:?}"
-            );
+        let check = |line: &str| {
+            assert!(matches!(parse(line), Err(GuardError::Usage)), "{line}");
         };
         check("");
         check("--grace-ms 1 --parent 1 --");
@@ -172,33 +202,61 @@ mod tests {
         check("--grace-ms 1 --parent 1 --linger sh");
     }
 
-    #[test]
-    fn rendered_requests_parse_back() {
-        let check = |linger: bool, args: &[&str], env: &[(&str, &str)]| {
-            let variables = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
-            let mut request = StartRequest {
-                folder: "/a b".into(),
-                order: order(linger, args),
-            };
-            let bytes = request.render(&variables.collect());
-            request.order.env = env.iter().map(|(n, v)| (n.into(), v.into())).collect();
-            assert_eq!(StartRequest::parse(&bytes).unwrap(), request);
+    fn rendered(linger: bool, args: &[&str], env: &[(&str, &str)]) -> io::Result<Vec<u8>> {
+        let args: Vec<OsString> = args.iter().map(Into::into).collect();
+        let variables = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+        let request = StartRequest {
+            folder: Path::new("/a b"),
+            grace: Duration::from_millis(1500),
+            linger,
+            program: OsStr::new("sh"),
+            args: &args,
+            env: &variables.collect(),
         };
-        check(false, &[], &[]);
-        check(true, &["", "-c", "", ""], &[]);
-        check(true, &["A=1"], &[("A", ""), ("B", "=1=\n"), ("ÄÖ", "ü")]);
+        request.render()
     }
 
     #[test]
-    fn an_incomplete_request_is_refused() {
-        let request = StartRequest {
-            folder: "/a".into(),
-            order: order(false, &[]),
+    fn rendered_requests_parse_back() {
+        let check = |linger: bool, args: &[&str], env: &[(&str, &str)], variables: &[&str]| {
+            let bytes = rendered(linger, args, env).unwrap();
+            let (folder, order) = Order::from_request(&bytes).unwrap();
+            assert_eq!(folder, Path::new("/a b"));
+            let expected = Order {
+                grace: Duration::from_millis(1500),
+                linger,
+                command: words(&[&["sh"], args].concat()),
+                env: words(variables),
+            };
+            assert_eq!(order, expected);
         };
-        let bytes = request.render(&[("A".to_owned(), "1".to_owned())].into());
-        for length in 0..bytes.len() - b"sh\0".len() {
-            assert!(StartRequest::parse(&bytes[..length]).is_err(), "{length}");
+        check(false, &[], &[], &[]);
+        check(true, &["", "-c", "", ""], &[], &[]);
+        let env = [("A", ""), ("B", "=1=\n"), ("ÄÖ", "ü")];
+        check(true, &["A=1"], &env, &["A=", "B==1=\n", "ÄÖ=ü"]);
+    }
+
+    #[test]
+    fn a_zero_byte_never_makes_two_words_of_one() {
+        for refused in [
+            rendered(false, &["a\0b"], &[]),
+            rendered(false, &[], &[("A", "1\0B=2")]),
+            rendered(false, &[], &[("A\0", "")]),
+        ] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         }
-        assert!(StartRequest::parse(b"/a\x001\x00\x00x\x00sh\x00").is_err());
+    }
+
+    #[test]
+    fn an_incomplete_or_longer_request_is_refused() {
+        let bytes = rendered(false, &["x"], &[("A", "1")]).unwrap();
+        for length in 0..bytes.len() {
+            assert!(Order::from_request(&bytes[..length]).is_err(), "{length}");
+        }
+        let longer = [&bytes[..], b"y\0"].concat();
+        assert!(Order::from_request(&longer).is_err());
+        assert!(Order::from_request(b"/a\x001\x00\x000\x000\x00").is_err());
+        assert!(Order::from_request(b"/a\x001\x00\x00x\x001\x00sh\x00").is_err());
     }
 }

@@ -1,12 +1,17 @@
-//! What Proctor is told about a process, one line each: how a program or a guard ended, and that a
-//! guard was stopped.
+//! What Proctor is told about a program and its guard, one line each.
 
 use crate::exit::ProcessExit;
 
-/// A line about a process.
+/// A line from a guard or its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuardReport {
+    /// The guard was stopped.
     Stopped,
+    /// The program has ended, and processes that it left keep running.
+    Left(ProcessExit),
+    /// The program and everything that it started have ended, and the guard can run another.
+    Ready(ProcessExit),
+    /// The program has ended, and its guard ends too.
     Ended(ProcessExit),
 }
 
@@ -14,23 +19,38 @@ impl GuardReport {
     pub(crate) fn render(self) -> String {
         match self {
             Self::Stopped => "stopped\n".to_owned(),
-            Self::Ended(ProcessExit::Exited(code)) => format!("exited {code}\n"),
-            Self::Ended(ProcessExit::Signalled(signal)) => format!("signalled {signal}\n"),
-            Self::Ended(ProcessExit::Unknown) => "ended\n".to_owned(),
+            Self::Left(exit) => format!("left {}\n", words(exit)),
+            Self::Ready(exit) => format!("ready {}\n", words(exit)),
+            Self::Ended(exit) => format!("{}\n", words(exit)),
         }
     }
 
     /// Parses a line without its end.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(line).ok()?;
-        let exit = match line.split_once(' ') {
-            None if line == "stopped" => return Some(Self::Stopped),
-            None if line == "ended" => ProcessExit::Unknown,
-            Some(("exited", code)) => ProcessExit::Exited(code.parse().ok()?),
-            Some(("signalled", signal)) => ProcessExit::Signalled(signal.parse().ok()?),
-            _ => return None,
-        };
-        Some(Self::Ended(exit))
+        match line.split_once(' ') {
+            None if line == "stopped" => Some(Self::Stopped),
+            Some(("left", exit)) => parse_exit(exit).map(Self::Left),
+            Some(("ready", exit)) => parse_exit(exit).map(Self::Ready),
+            _ => parse_exit(line).map(Self::Ended),
+        }
+    }
+}
+
+fn words(exit: ProcessExit) -> String {
+    match exit {
+        ProcessExit::Exited(code) => format!("exited {code}"),
+        ProcessExit::Signalled(signal) => format!("signalled {signal}"),
+        ProcessExit::Unknown => "ended".to_owned(),
+    }
+}
+
+fn parse_exit(words: &str) -> Option<ProcessExit> {
+    match words.split_once(' ') {
+        None if words == "ended" => Some(ProcessExit::Unknown),
+        Some(("exited", code)) => Some(ProcessExit::Exited(code.parse().ok()?)),
+        Some(("signalled", signal)) => Some(ProcessExit::Signalled(signal.parse().ok()?)),
+        _ => None,
     }
 }
 
@@ -45,11 +65,9 @@ mod tests {
             ProcessExit::Signalled(9),
             ProcessExit::Unknown,
         ];
-        for report in exits
-            .map(GuardReport::Ended)
-            .into_iter()
-            .chain([GuardReport::Stopped])
-        {
+        let kinds = [GuardReport::Left, GuardReport::Ready, GuardReport::Ended];
+        let about_exits = kinds.iter().flat_map(|kind| exits.map(kind));
+        for report in about_exits.chain([GuardReport::Stopped]) {
             let line = report.render();
             assert_eq!(GuardReport::parse(line.trim_end().as_bytes()), Some(report));
         }
@@ -60,6 +78,10 @@ mod tests {
             "signalled",
             "stopped 1",
             "started",
+            "ready",
+            "left ",
+            "ready stopped",
+            "left ready ended",
         ] {
             assert_eq!(GuardReport::parse(wrong.as_bytes()), None, "{wrong}");
         }

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::iter;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,34 +21,36 @@ const KILL_AGAIN: Duration = Duration::from_millis(5);
 
 /// The guarded child, and everything that can end it.
 #[derive(Debug)]
-pub struct Watch {
+pub struct Watch<'a> {
     child: Pid,
     status: Option<WaitStatus>,
-    parent: Lifeline,
-    signals: GuardSignals,
+    parent: Lifeline<'a>,
+    signals: &'a GuardSignals,
     lookout: Lookout,
+    /// Whether the guard was asked to end, Proctor has ended, or the guard can no longer watch.
+    must_end: bool,
 }
 
 /// A descriptor that tells when Proctor has ended.
-#[derive(Debug)]
-pub struct Lifeline {
-    descriptor: OwnedFd,
+#[derive(Clone, Copy, Debug)]
+pub struct Lifeline<'a> {
+    descriptor: BorrowedFd<'a>,
     events: PollFlags,
 }
 
-impl Lifeline {
+impl<'a> Lifeline<'a> {
     /// A descriptor that becomes readable.
-    pub fn readable(descriptor: OwnedFd) -> Self {
+    pub fn readable(descriptor: &'a OwnedFd) -> Self {
         Self {
-            descriptor,
+            descriptor: descriptor.as_fd(),
             events: PollFlags::IN,
         }
     }
 
     /// A socket whose other end only Proctor has. What arrives on it is for another process.
-    pub fn socket(descriptor: OwnedFd) -> Self {
+    pub fn socket(descriptor: &'a UnixStream) -> Self {
         Self {
-            descriptor,
+            descriptor: descriptor.as_fd(),
             events: PollFlags::empty(),
         }
     }
@@ -66,16 +69,29 @@ pub struct GuardOutcome {
     pub survivors: Vec<String>,
     /// Processes whose descendants may have been missed.
     pub cleared: Vec<String>,
+    /// Whether the guard was asked to end, or Proctor has ended.
+    must_end: bool,
 }
 
-impl Watch {
-    pub fn new(child: Pid, parent: Lifeline, signals: GuardSignals) -> Self {
+impl GuardOutcome {
+    /// Whether the program ended by itself and nothing of it is left, so that the guard may run another.
+    pub fn is_clean(&self) -> bool {
+        self.status.is_some()
+            && self.survivors.is_empty()
+            && self.cleared.is_empty()
+            && !self.must_end
+    }
+}
+
+impl<'a> Watch<'a> {
+    pub fn new(child: Pid, parent: Lifeline<'a>, signals: &'a GuardSignals) -> Self {
         Self {
             child,
             status: None,
             parent,
             signals,
             lookout: Lookout::of(getpid(), child),
+            must_end: false,
         }
     }
 
@@ -99,7 +115,7 @@ impl Watch {
             if is_over(self, has_children) {
                 return;
             }
-            let GuardSignals { child_ended, asked } = &self.signals;
+            let GuardSignals { child_ended, asked } = self.signals;
             let mut sources = [readable(child_ended), readable(asked), self.parent.source()];
             match poll(&mut sources, look_again.as_ref()) {
                 Ok(0) => {
@@ -108,11 +124,15 @@ impl Watch {
                 }
                 Ok(_) | Err(Errno::INTR) => {}
                 // A guard that can no longer watch must not leave its child running.
-                Err(_) => return,
+                Err(_) => {
+                    self.must_end = true;
+                    return;
+                }
             }
             let parent_gone = !sources[2].revents().is_empty();
             take(child_ended);
             if take(asked) || parent_gone {
+                self.must_end = true;
                 return;
             }
         }
@@ -136,6 +156,7 @@ impl Watch {
                 return self.ending(survivors(&left));
             };
             if self.pause(next) {
+                self.must_end = true;
                 kill_from = kill_from.min(Instant::now());
             }
         }
@@ -147,13 +168,15 @@ impl Watch {
             status: self.status,
             survivors,
             cleared: self.lookout.cleared().to_vec(),
+            // The program itself may have sent the signal before it ended.
+            must_end: self.must_end || take(&self.signals.asked),
         }
     }
 
     /// Waits until `end`, or until no process is left. Returns whether Proctor asked again.
     fn pause(&mut self, end: Instant) -> bool {
         while let Some(left) = end.checked_duration_since(Instant::now()) {
-            let GuardSignals { child_ended, asked } = &self.signals;
+            let GuardSignals { child_ended, asked } = self.signals;
             // A failed wait is only shorter.
             let _ = poll(
                 &mut [child_ended, asked].map(readable),
@@ -171,7 +194,7 @@ impl Watch {
     }
 
     /// Whether the child or anything that it started is left.
-    fn is_left(&mut self) -> bool {
+    pub fn is_left(&mut self) -> bool {
         self.reap() || self.lookout.sees_any()
     }
 
@@ -231,6 +254,6 @@ fn survivors(left: &[Descendant]) -> Vec<String> {
     names
 }
 
-fn readable(source: &OwnedFd) -> PollFd<'_> {
+pub fn readable(source: &OwnedFd) -> PollFd<'_> {
     PollFd::new(source, PollFlags::IN)
 }

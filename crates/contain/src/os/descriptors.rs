@@ -12,19 +12,13 @@ use rustix::net::{
 
 use super::system::{RECEIVE, SEND, close_on_exec};
 
-/// Sends a short message with up to four descriptors.
+/// Sends a short message with up to three descriptors.
 pub fn send(
     socket: impl AsFd,
     message: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> rustix::io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
-    let mut rights = SendAncillaryBuffer::new(&mut space);
-    let has_any = !descriptors.is_empty();
-    if has_any && !rights.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(Errno::NOBUFS);
-    }
-    let sent = sendmsg(socket, &[IoSlice::new(message)], &mut rights, SEND)?;
+    let sent = send_start(socket, &[IoSlice::new(message)], descriptors)?;
     // A short message into an empty socket is sent completely or not at all.
     if sent == message.len() {
         Ok(())
@@ -33,10 +27,25 @@ pub fn send(
     }
 }
 
-/// Receives a message without waiting: the number of bytes, and up to five descriptors, which
+/// Sends as much of a message as the socket takes, with up to three descriptors. Returns the number of bytes.
+pub fn send_start(
+    socket: impl AsFd,
+    message: &[IoSlice<'_>],
+    descriptors: &[BorrowedFd<'_>],
+) -> rustix::io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    let has_any = !descriptors.is_empty();
+    if has_any && !rights.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(Errno::NOBUFS);
+    }
+    sendmsg(socket, message, &mut rights, SEND)
+}
+
+/// Receives a message without waiting: the number of bytes, and up to four descriptors, which
 /// programs started later don't inherit.
 pub fn receive(socket: impl AsFd, message: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(
         socket,

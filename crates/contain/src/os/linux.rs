@@ -2,10 +2,11 @@
 
 mod processes;
 
+use std::borrow::Cow;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::process::Command;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
@@ -22,6 +23,9 @@ pub(super) use self::processes::{processes, read};
 /// The interval at which a guard looks for descendants while its program runs. Not needed here: the
 /// kernel reports them.
 pub const LOOK_AGAIN: Option<Duration> = None;
+
+/// Whether a guard without children has no descendants at all, and so can run another program.
+pub const ADOPTS_ORPHANS: bool = true;
 
 pub(super) const SEND: SendFlags = SendFlags::NOSIGNAL;
 pub(super) const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
@@ -50,8 +54,10 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Marks a program so that its descendants can be found. A no-op here: the kernel finds them.
-pub fn mark(_: &mut Command) {}
+/// Variables that mark a program, so that its descendants can be found. `None` here: the kernel finds them.
+pub fn mark(_: &[Cow<'_, CStr>]) -> Option<Vec<CString>> {
+    None
+}
 
 /// Returns a descriptor that becomes readable when the parent of this process ends; `None` if
 /// `parent` is no longer its parent.

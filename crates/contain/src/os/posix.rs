@@ -3,6 +3,8 @@
 
 mod processes;
 
+use std::borrow::Cow;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -22,6 +24,9 @@ use super::COOKIE;
 
 /// The interval at which a guard looks for descendants, to remember them, while its program runs.
 pub const LOOK_AGAIN: Option<Duration> = Some(Duration::from_secs(1));
+
+/// Whether a guard without children has no descendants at all, and so can run another program.
+pub const ADOPTS_ORPHANS: bool = false;
 
 /// The interval at which a guard checks whether its parent still runs.
 const PARENT: Duration = Duration::from_millis(100);
@@ -59,19 +64,20 @@ pub fn adopt_orphans() -> io::Result<()> {
     System::new().map(drop).map_err(io::Error::other)
 }
 
-/// Sets the cookie of this guard, after those of the guards that this one is below.
-pub fn mark(command: &mut Command) {
+/// The variables of a program with the cookie of this guard, after those of the guards that this one is
+/// below.
+pub fn mark(env: &[Cow<'_, CStr>]) -> Option<Vec<CString>> {
     let own = getpid().as_raw_pid().to_string();
-    let set = command.get_envs().find(|(name, _)| *name == COOKIE);
-    let outer = match set {
-        Some((_, outer)) => outer.map(ToOwned::to_owned),
-        None => std::env::var_os(COOKIE),
-    };
-    let cookie = match outer {
+    let prefix = format!("{COOKIE}=");
+    let is_cookie = |entry: &&Cow<'_, CStr>| entry.to_bytes().starts_with(prefix.as_bytes());
+    let cookie = match env.iter().find(is_cookie) {
         Some(outer) => format!("{}:{own}", outer.to_string_lossy()),
-        None => own,
+        None => format!("{prefix}{own}"),
     };
-    command.env(COOKIE, cookie);
+    let others = env.iter().filter(|entry| !is_cookie(entry));
+    let others = others.map(|entry| entry.clone().into_owned());
+    // No entry contains a zero byte, so neither does the cookie.
+    Some(others.chain(CString::new(cookie).ok()).collect())
 }
 
 /// Returns a descriptor that becomes readable when the parent of this process ends; `None` if

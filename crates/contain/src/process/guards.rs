@@ -1,263 +1,217 @@
-//! Starts guards, and follows their state.
+//! The guard of one program, as Proctor sees it.
 //!
-//! The main type is [`Guard`]. Guards are forked by a guard host, which this module starts with the
-//! first program, and again if it was killed. There is one host for each `proctor` binary in use,
-//! which is one in all but tests.
+//! The main type is [`Guard`]. [`hosts`](super::hosts) starts guards and keeps those that can be used again.
 
-use std::collections::HashMap;
-use std::io::{self, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::net::unix::pipe;
+use rustix::process::{Pid, Signal};
 use tokio::sync::watch;
 
+use super::guard_lines::{GuardLine, GuardLines};
+use super::hosts::{self, GuardLink};
 use super::{ProcessExit, attack};
-use crate::guard::{GuardReport, host};
-use crate::os::{self, ProcessHandle};
+use crate::guard::GuardReport;
 use crate::tail::Tail;
-
-/// How long a host may take for an answer, on a busy machine, before it is replaced.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-/// The interval at which a host that does not answer is continued: a program may have stopped it.
-const CONTINUE: Duration = Duration::from_secs(1);
-
-/// How long a host may take to end after its last guard.
-const END: Duration = Duration::from_secs(1);
 
 /// A guard that was started.
 #[derive(Debug)]
 pub(super) struct Guard {
-    pid: Pid,
-    process: Arc<ProcessHandle>,
-    /// How it ended, once it has.
-    exit: watch::Receiver<Option<ProcessExit>>,
+    link: Arc<GuardLink>,
+    tenure: Arc<Mutex<Tenure>>,
+    state: watch::Receiver<GuardState>,
+}
+
+/// Whether the guard still belongs to this program. Only then it may be signalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tenure {
+    Held,
+    /// It got a signal, and so can't be used again: the signal could arrive late.
+    Signalled,
+    /// It is free for another program.
+    Released,
+}
+
+/// What is known about the program.
+#[derive(Clone, Copy, Debug)]
+enum GuardState {
+    Running,
+    /// The program has ended, but not everything that it started.
+    Left(ProcessExit),
+    /// Everything has ended.
+    Over(ProcessExit),
 }
 
 impl Guard {
-    /// Starts a guard for a request of the guard host. Messages about attacks on it go to the tails.
-    /// Must be called within a tokio runtime.
+    /// Starts a guard with a rendered request. Messages about attacks on it go to the tails. Must be
+    /// called within a tokio runtime.
     pub(super) fn start(
         program: &Path,
         request: &[u8],
-        streams: [OwnedFd; 3],
+        streams: &[OwnedFd; 3],
         grace: Duration,
         tails: Vec<Tail>,
     ) -> io::Result<Self> {
-        let (report, to) = io::pipe()?;
-        let [stdin, stdout, stderr] = streams;
-        let (pid, process) = start(program, request, &[stdin, stdout, stderr, to.into()])?;
-        let report = pipe::Receiver::from_owned_fd(report.into())?;
-        let process = Arc::new(process);
-        let (ended, exit) = watch::channel(None);
+        let link = hosts::start(program, request, streams)?;
+        let tenure = Arc::new(Mutex::new(Tenure::Held));
+        let (sender, state) = watch::channel(GuardState::Running);
         let watched = WatchedGuard {
-            pid,
-            process: process.clone(),
+            link: link.clone(),
+            tenure: tenure.clone(),
             grace,
             tails,
+            state: sender,
         };
-        tokio::spawn(async move { ended.send_replace(Some(watched.follow(report).await)) });
-        Ok(Self { pid, process, exit })
+        tokio::spawn(watched.follow());
+        Ok(Self {
+            link,
+            tenure,
+            state,
+        })
     }
 
-    /// Its pid, until it has ended.
+    /// Its pid, until everything has ended.
     pub(super) fn pid(&self) -> Option<Pid> {
-        (!self.has_ended()).then_some(self.pid)
+        (!self.has_ended()).then_some(self.link.pid)
     }
 
+    /// Whether the program and everything that it started have ended.
     pub(super) fn has_ended(&self) -> bool {
-        self.exit.borrow().is_some()
+        matches!(*self.state.borrow(), GuardState::Over(_))
+            || *lock(&self.tenure) == Tenure::Released
     }
 
-    /// Waits for its end. Cancel safe.
+    /// Waits until the program has ended. Cancel safe.
+    pub(super) async fn program_ended(&mut self) -> ProcessExit {
+        self.reached(|state| match state {
+            GuardState::Running => None,
+            GuardState::Left(exit) | GuardState::Over(exit) => Some(exit),
+        })
+        .await
+    }
+
+    /// Waits until the program and everything that it started have ended. Cancel safe.
     pub(super) async fn ended(&mut self) -> ProcessExit {
-        let ended = self.exit.wait_for(Option::is_some).await;
+        self.reached(|state| match state {
+            GuardState::Running | GuardState::Left(_) => None,
+            GuardState::Over(exit) => Some(exit),
+        })
+        .await
+    }
+
+    /// What tells when everything has ended, even after this was dropped.
+    pub(super) fn end(&self) -> ProcessEnd {
+        ProcessEnd(self.state.clone())
+    }
+
+    async fn reached(&mut self, exit: fn(GuardState) -> Option<ProcessExit>) -> ProcessExit {
+        let reached = self.state.wait_for(|state| exit(*state).is_some()).await;
         // Without its sender, the runtime is shutting down.
-        ended
+        reached
             .ok()
-            .and_then(|exit| *exit)
+            .and_then(|state| exit(*state))
             .unwrap_or(ProcessExit::Unknown)
     }
 
-    /// The process itself, to signal it or wait for it.
-    pub(super) fn process(&self) -> &Arc<ProcessHandle> {
-        &self.process
+    /// Signals the guard, if it still belongs to this program. Returns whether it does.
+    pub(super) fn signal(&self, signals: &[Signal]) -> bool {
+        let mut tenure = lock(&self.tenure);
+        if *tenure == Tenure::Released {
+            return false;
+        }
+        *tenure = Tenure::Signalled;
+        for signal in signals {
+            self.link.process.signal(*signal);
+        }
+        true
+    }
+
+    /// The process itself, to wait for it after a signal.
+    pub(super) fn link(&self) -> &Arc<GuardLink> {
+        &self.link
     }
 }
 
-/// A guard while it runs.
+/// Tells when a program and everything that it started have ended.
+#[derive(Clone, Debug)]
+pub struct ProcessEnd(watch::Receiver<GuardState>);
+
+impl ProcessEnd {
+    /// Waits for the end.
+    pub async fn wait(mut self) {
+        let is_over = |state: &GuardState| matches!(state, GuardState::Over(_));
+        // Without its sender, the runtime is shutting down.
+        let _ = self.0.wait_for(is_over).await;
+    }
+}
+
+fn lock(tenure: &Mutex<Tenure>) -> MutexGuard<'_, Tenure> {
+    tenure.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A guard while its program runs.
 struct WatchedGuard {
-    pid: Pid,
-    process: Arc<ProcessHandle>,
+    link: Arc<GuardLink>,
+    tenure: Arc<Mutex<Tenure>>,
     grace: Duration,
     /// Where messages about attacks on it go.
     tails: Vec<Tail>,
+    state: watch::Sender<GuardState>,
 }
 
 impl WatchedGuard {
-    /// Reads the reports about a guard until it has ended, and kills what it left.
-    async fn follow(self, report: pipe::Receiver) -> ProcessExit {
-        let mut lines = BufReader::with_capacity(64, report).split(b'\n');
+    /// Reads the reports about a guard until its program has ended, and kills what a killed guard left.
+    async fn follow(self) {
+        let exit = self.exit().await;
+        self.state.send_replace(GuardState::Over(exit));
+    }
+
+    async fn exit(&self) -> ProcessExit {
+        let mut lines = GuardLines::new(&self.link);
         loop {
-            let line = lines.next_segment().await.ok().flatten();
-            match line.and_then(|line| GuardReport::parse(&line)) {
-                Some(GuardReport::Stopped) => {
-                    attack::release_stopped(self.pid, &self.process, &self.tails).await;
+            match lines.next().await {
+                GuardLine::Guard(GuardReport::Left(exit)) => {
+                    self.state.send_replace(GuardState::Left(exit));
                 }
-                Some(GuardReport::Ended(exit)) => {
-                    if exit == ProcessExit::Signalled(Signal::KILL.as_raw()) {
-                        attack::clear(self.pid, self.tails).await;
-                    }
+                GuardLine::Guard(GuardReport::Ready(exit)) => {
+                    self.release();
                     return exit;
                 }
-                // The host was killed.
-                None => {
-                    attack::end_unwatched(&self.process, self.grace, &self.tails).await;
-                    attack::clear(self.pid, self.tails).await;
+                GuardLine::Guard(GuardReport::Ended(exit)) => return exit,
+                GuardLine::Guard(GuardReport::Stopped) | GuardLine::Stopped => {
+                    *lock(&self.tenure) = Tenure::Signalled;
+                    attack::release_stopped(&self.link, &self.tails).await;
+                }
+                // Without a report of its own.
+                GuardLine::Ended(exit) => {
+                    if exit == ProcessExit::Signalled(Signal::KILL.as_raw()) {
+                        attack::clear(self.link.pid, self.tails.clone()).await;
+                    }
+                    // Its exit code says nothing about the program, which may never have run.
+                    return match exit {
+                        ProcessExit::Exited(_) => ProcessExit::Unknown,
+                        ProcessExit::Signalled(_) | ProcessExit::Unknown => exit,
+                    };
+                }
+                GuardLine::HostKilled => {
+                    *lock(&self.tenure) = Tenure::Signalled;
+                    attack::end_unwatched(&self.link, self.grace, &self.tails).await;
+                    attack::clear(self.link.pid, self.tails.clone()).await;
                     return ProcessExit::Unknown;
                 }
             }
         }
     }
-}
 
-/// A running guard host.
-struct Host {
-    process: Child,
-    control: UnixStream,
-}
-
-/// The hosts by their programs. They are state of the process, as its children are.
-static HOSTS: Mutex<Option<HashMap<PathBuf, Host>>> = Mutex::new(None);
-
-/// Starts a guard, if need be with a new host.
-fn start(
-    program: &Path,
-    request: &[u8],
-    descriptors: &[OwnedFd; host::DESCRIPTORS],
-) -> io::Result<(Pid, ProcessHandle)> {
-    let length = u32::try_from(request.len()).ok();
-    let length = length.filter(|length| *length <= host::LONGEST);
-    let length = length.ok_or(io::ErrorKind::ArgumentListTooLong)?;
-    let mut hosts = HOSTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let hosts = hosts.get_or_insert_default();
-    if let Some(host) = hosts.get_mut(program) {
-        match host.start(length, request, descriptors) {
-            Ok(answer) => return answer.into_guard(),
-            // It was killed or stopped.
-            Err(_) => hosts.remove(program).into_iter().for_each(Host::kill),
+    /// Keeps the guard for another program, unless it got a signal.
+    fn release(&self) {
+        let mut tenure = lock(&self.tenure);
+        if *tenure == Tenure::Held {
+            *tenure = Tenure::Released;
+            hosts::keep(&self.link);
         }
-    }
-    let mut host = Host::open(program)?;
-    let answer = host.start(length, request, descriptors);
-    if answer.is_ok() {
-        hosts.insert(program.to_owned(), host);
-    } else {
-        host.kill();
-    }
-    answer?.into_guard()
-}
-
-/// Ends the guard hosts of this process, whose guards end too.
-pub fn end_hosts() {
-    let mut hosts = HOSTS.lock().unwrap_or_else(PoisonError::into_inner);
-    for (_, host) in hosts.take().into_iter().flatten() {
-        let Host { process, control } = host;
-        drop(control);
-        ProcessHandle::open(Pid::from_child(&process)).wait(END);
-        Host::kill_process(process);
-    }
-}
-
-/// What a host answered: a pid or an error, and a descriptor of the new process.
-struct Answer {
-    code: i32,
-    descriptor: Option<OwnedFd>,
-}
-
-impl Answer {
-    fn into_guard(self) -> io::Result<(Pid, ProcessHandle)> {
-        if self.code < 0 {
-            return Err(io::Error::from_raw_os_error(-self.code));
-        }
-        let pid = Pid::from_raw(self.code).ok_or(io::ErrorKind::InvalidData)?;
-        Ok((pid, ProcessHandle::new(pid, self.descriptor)))
-    }
-}
-
-impl Host {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the only place that starts programs"
-    )]
-    fn open(program: &Path) -> io::Result<Self> {
-        let (control, theirs) = UnixStream::pair()?;
-        control.set_write_timeout(Some(PATIENCE))?;
-        let process = Command::new(program)
-            .arg(host::COMMAND)
-            .env_clear()
-            .current_dir("/")
-            .process_group(0)
-            .stdin(OwnedFd::from(theirs))
-            // A host that kept the streams of this process open would hide its end.
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        Ok(Self { process, control })
-    }
-
-    fn start(
-        &mut self,
-        length: u32,
-        request: &[u8],
-        descriptors: &[OwnedFd; host::DESCRIPTORS],
-    ) -> io::Result<Answer> {
-        let descriptors = descriptors.each_ref().map(AsFd::as_fd);
-        os::send_descriptors(&self.control, &length.to_le_bytes(), &descriptors)?;
-        self.control.write_all(request)?;
-        self.wait_for_answer()?;
-        let mut code = [0; 4];
-        let (read, descriptors) = os::receive_descriptors(&self.control, &mut code)?;
-        if read != code.len() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(Answer {
-            code: i32::from_le_bytes(code),
-            descriptor: descriptors.into_iter().next(),
-        })
-    }
-
-    fn wait_for_answer(&self) -> io::Result<()> {
-        let began = Instant::now();
-        let interval = Timespec::try_from(CONTINUE).ok();
-        let mut sources = [PollFd::new(&self.control, PollFlags::IN)];
-        while retry_on_intr(|| poll(&mut sources, interval.as_ref()))? == 0 {
-            if began.elapsed() > PATIENCE {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            let _ = kill_process(Pid::from_child(&self.process), Signal::CONT);
-        }
-        Ok(())
-    }
-
-    fn kill(self) {
-        drop(self.control);
-        Self::kill_process(self.process);
-    }
-
-    fn kill_process(mut process: Child) {
-        // It may have ended already.
-        let _ = process.kill();
-        let _ = process.wait();
     }
 }

@@ -3,17 +3,13 @@
 //!
 //! The main type is [`LingeringProcess`].
 
-use std::io;
-use std::os::unix::net::UnixStream as StdStream;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Process, ProcessExit};
-use crate::guard::{GuardReport, KILL_LIMIT};
+use crate::guard::KILL_LIMIT;
 use crate::tail::{Tail, drain};
 
 /// A process that reports its own exit before the processes that it left running have ended.
@@ -21,8 +17,6 @@ use crate::tail::{Tail, drain};
 #[derive(Debug)]
 pub struct LingeringProcess {
     process: Process,
-    /// The socket on which the guard reports how the process ended.
-    exit_report: UnixStream,
     end: Option<ProcessExit>,
     /// Whether Proctor has asked the guard to end everything.
     is_ending: bool,
@@ -42,25 +36,18 @@ pub const VERDICT_KEY: &[u8] = b"\"verdict\"";
 
 impl LingeringProcess {
     /// `merged` gets stderr already.
-    pub(super) fn new(
-        mut process: Process,
-        merged: Tail,
-        exit_report: StdStream,
-    ) -> io::Result<Self> {
-        exit_report.set_nonblocking(true)?;
-        let exit_report = UnixStream::from_std(exit_report)?;
+    pub(super) fn new(mut process: Process, merged: Tail) -> Self {
         let stdout = Tail::counting(VERDICT_KEY);
         let tails = [stdout.clone(), merged.clone()];
         let stream = process.stdout.take();
-        Ok(Self {
+        Self {
             process,
-            exit_report,
             end: None,
             is_ending: false,
             stdout,
             merged,
             draining: stream.map(|stream| tokio::spawn(async move { drain(stream, &tails).await })),
-        })
+        }
     }
 
     /// Waits until the process itself has ended. Cancel safe: it may be dropped and called again.
@@ -68,16 +55,7 @@ impl LingeringProcess {
         if let Some(ended) = self.end {
             return ended;
         }
-        let mut message = [0; 64];
-        let exit_report = match self.exit_report.read(&mut message).await {
-            Ok(read) => GuardReport::parse(message[..read].trim_ascii_end()),
-            Err(_) => None,
-        };
-        let ended = match exit_report {
-            Some(GuardReport::Ended(ended)) => ended,
-            // The guard has ended, and with it everything below it.
-            Some(GuardReport::Stopped) | None => self.process.wait().await,
-        };
+        let ended = self.process.guard.program_ended().await;
         *self.end.insert(ended)
     }
 

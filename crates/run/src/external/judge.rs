@@ -13,10 +13,10 @@ use proctor_core::event::Purpose;
 use proctor_core::model::{ModelMessage, ModelRequest, Reply, StopReason, Turn, Usage};
 use proctor_core::price::Prices;
 use proctor_core::suite::Environment;
-use rustix::process::Pid;
+use tokio::time::timeout;
 
 use super::{AgentFolders, AgentReport, Assignment, ExternalAgent, LineOptions, ModelLine, Post};
-use proctor_contain::process::ProcessHandle;
+use proctor_contain::process::ProcessEnd;
 use proctor_models::LoopLimits;
 use proctor_models::{Budget, Meter, ModelError, PromptedProgram};
 use proctor_wire::recorder::Recorder;
@@ -125,7 +125,7 @@ impl JudgeProgram {
         recorder: &Recorder,
     ) -> Result<AgentReport, String> {
         let stage = AgentFolders::new().map_err(|error| error.to_string())?;
-        let guard = OnceLock::new();
+        let program = OnceLock::new();
         let line_ended = async {
             match line {
                 Some(line) => line.ended().await,
@@ -136,13 +136,11 @@ impl JudgeProgram {
             biased;
             // A program may wait much longer for an unreachable model.
             ended = line_ended => Err(ended.to_string()),
-            report = self.work(request, line, recorder, &stage, &guard) => report,
+            report = self.work(request, line, recorder, &stage, &program) => report,
         };
-        if let Some(guard) = guard.into_inner() {
+        if let Some(program) = program.into_inner() {
             // A program still writes to its home while it ends.
-            let waiting =
-                tokio::task::spawn_blocking(move || ProcessHandle::open(guard).wait(EXIT_TIMEOUT));
-            let _ = waiting.await;
+            let _ = timeout(EXIT_TIMEOUT, program.wait()).await;
         }
         stage.clear().await;
         report
@@ -154,7 +152,7 @@ impl JudgeProgram {
         line: Option<&ModelLine>,
         recorder: &Recorder,
         stage: &AgentFolders,
-        guard: &OnceLock<Pid>,
+        program: &OnceLock<ProcessEnd>,
     ) -> Result<AgentReport, String> {
         let external = &self.external;
         let adapter = external.adapter().ok_or("the judge has no program")?;
@@ -185,8 +183,8 @@ impl JudgeProgram {
             purpose: Purpose::Judge,
             guard: &self.guard,
             folder: &stage.folder,
-            admit: &|pid| {
-                let _ = guard.set(pid);
+            admit: &|_, end| {
+                let _ = program.set(end);
             },
             version: version.await,
             skill_tool: None,

@@ -18,7 +18,7 @@ use tokio::net::unix::pipe;
 use super::cli::OutputReader;
 use super::{AgentReport, Launch};
 use crate::agent::ToolCallNotice;
-use proctor_contain::process::{GRACE, Process, ProcessExit, Spawn, SpawnError};
+use proctor_contain::process::{GRACE, Process, ProcessEnd, ProcessExit, Spawn, SpawnError};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::transport::frames::{LineReader, StreamLine};
 
@@ -42,9 +42,9 @@ pub(crate) struct Post<'a> {
     /// The `proctor` binary, which contains the guard.
     pub(crate) guard: &'a Path,
     pub(crate) folder: &'a Path,
-    /// Called with the pid below which all processes of the agent live. The taps accept connections
-    /// only from these.
-    pub(crate) admit: &'a (dyn Fn(Pid) + Send + Sync),
+    /// Called with the pid below which all processes of the agent live, and with what tells when they have
+    /// ended. The taps accept connections only from these.
+    pub(crate) admit: &'a (dyn Fn(Pid, ProcessEnd) + Send + Sync),
     /// The version that the agent reports.
     pub(crate) version: Option<&'a str>,
     /// The agent's tool that loads skills, if known.
@@ -116,7 +116,7 @@ impl RunningAgent {
         }
         .start()?;
         if let Some(guard) = process.guard_pid() {
-            (post.admit)(guard);
+            (post.admit)(guard, process.ending());
         }
         match (process.stdin.take(), process.stdout.take()) {
             (Some(stdin), Some(stdout)) => Ok(Self {

@@ -19,7 +19,7 @@ use proctor_core::replay::Drift;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_core::suite::trial_values::TRIAL_DIR;
-use rustix::process::Pid;
+use tokio::time::timeout;
 
 pub(super) use self::choice::ExternalChoice;
 use self::facts::ServerContacts;
@@ -33,7 +33,7 @@ use crate::external::{
     Adapter, AgentFolders, AgentReport, AgentServer, Assignment, ExternalAgent, LineError,
     LineOptions, ModelAccess, ModelLine, Post, WorkError,
 };
-use proctor_contain::process::ProcessHandle;
+use proctor_contain::process::ProcessEnd;
 use proctor_models::Replay;
 pub use proctor_models::tap::TapEnd;
 use proctor_wire::proxy::ProxyOptions;
@@ -46,8 +46,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 pub(super) struct AgentWorkspace {
     taps: Option<Taps>,
     stage: Option<AgentFolders>,
-    /// The pid below which all processes of the agent live.
-    guard: OnceLock<Pid>,
+    /// Tells when all processes of the agent have ended.
+    program: OnceLock<ProcessEnd>,
     /// The refused permission requests.
     refused: Vec<String>,
 }
@@ -75,11 +75,9 @@ impl AgentWorkspace {
         let Some(stage) = self.stage.take() else {
             return;
         };
-        if let Some(guard) = self.guard.take() {
+        if let Some(program) = self.program.take() {
             // An agent still writes to its home while it ends.
-            let waiting =
-                tokio::task::spawn_blocking(move || ProcessHandle::open(guard).wait(EXIT_TIMEOUT));
-            let _ = waiting.await;
+            let _ = timeout(EXIT_TIMEOUT, program.wait()).await;
         }
         stage.clear().await;
     }
@@ -256,7 +254,7 @@ impl Trial {
         let (Some(adapter), Some(taps)) = (placed.adapter(), &workspace.taps) else {
             return Err(infra(&"the trial has no agent"));
         };
-        let guard = &workspace.guard;
+        let program = &workspace.program;
         let stage = workspace
             .stage
             .insert(AgentFolders::new().map_err(|error| infra(&error))?);
@@ -294,9 +292,9 @@ impl Trial {
             purpose: Purpose::Agent,
             guard: &context.guard,
             folder: &stage.folder,
-            admit: &|pid| {
+            admit: &|pid, end| {
                 taps.admit(pid);
-                let _ = guard.set(pid);
+                let _ = program.set(end);
             },
             version: version.await,
             skill_tool: external.skill_tool(),
