@@ -7,6 +7,7 @@
 
 mod event;
 mod forms;
+mod heads;
 mod json;
 mod names;
 mod places;
@@ -19,8 +20,9 @@ mod views;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use self::heads::HarmlessHeads;
 pub use self::names::is_secret_name;
 use self::search::Forms;
 use self::shapes::Shapes;
@@ -45,6 +47,7 @@ pub struct Redactor {
     learned: SharedSecrets,
     /// Those that every redactor of the process knows.
     obtained: SharedSecrets,
+    heads: Arc<Mutex<HarmlessHeads>>,
 }
 
 #[derive(Debug)]
@@ -82,6 +85,12 @@ impl SharedSecrets {
     fn forms(&self) -> Option<Arc<Forms>> {
         let learned = self.0.read().unwrap_or_else(PoisonError::into_inner);
         learned.forms.clone()
+    }
+
+    /// The number of secrets. None is ever removed.
+    fn count(&self) -> usize {
+        let learned = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        learned.secrets.len()
     }
 
     /// The same secrets, which later ones don't join.
@@ -124,6 +133,7 @@ impl Redactor {
             }),
             learned: SharedSecrets::default(),
             obtained: SharedSecrets::default(),
+            heads: Arc::default(),
         }
     }
 
@@ -135,6 +145,7 @@ impl Redactor {
             inner: self.inner.clone(),
             learned: self.learned.copied(),
             obtained: self.obtained.clone(),
+            heads: Arc::default(),
         }
     }
 
@@ -142,6 +153,7 @@ impl Redactor {
     #[must_use]
     pub fn sharing(mut self, obtained: &SharedSecrets) -> Self {
         self.obtained = obtained.clone();
+        self.heads = Arc::default();
         self
     }
 

@@ -7,12 +7,11 @@ use data_encoding::BASE64;
 use crate::event::SkippedEval;
 use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CaseTally, CheckEvaluated, CheckId, CheckPlace,
-    ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked,
-    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates,
-    PlannedKnownFailure, PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded,
-    RunPlanned, RunStarted, RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded,
-    SurfaceChange, SurfaceCompared, ToolName, ToolsSelected, TrialEnded, TrialFolder, TrialStarted,
-    UnknownEvent,
+    ConnectionClosed, ConnectionOpened, Event, EventKind, Finding, Frame, ModelAsked, ModelFailed,
+    ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedGates, PlannedKnownFailure,
+    PlannedOptions, PlannedProfile, PlannedWarning, RunConfig, RunEnded, RunPlanned, RunStarted,
+    RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded, SurfaceChange, SurfaceCompared,
+    ToolName, ToolsSelected, TrialEnded, TrialFolder, TrialStarted, UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -410,18 +409,6 @@ impl Redactor {
             outcome: trial.outcome,
             reason: self.optional(trial.reason),
             blame: trial.blame,
-        }
-    }
-
-    fn http(&self, http: HttpHead) -> HttpHead {
-        let headers = http.headers.into_iter().map(|(name, value)| {
-            let value = self.header(&name, &value);
-            (self.owned(name), value)
-        });
-        HttpHead {
-            line: self.address(&http.line),
-            headers: headers.collect(),
-            ..http
         }
     }
 

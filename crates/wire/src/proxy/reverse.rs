@@ -8,6 +8,7 @@
 mod body;
 mod endpoints;
 mod exchange;
+mod gathered;
 mod inside;
 mod leftover;
 mod request;

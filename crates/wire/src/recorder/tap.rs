@@ -323,11 +323,11 @@ impl ConnectionTap {
         }
         let (at, conn) = (self.recorder.at(), self.opened.conn);
         inner.write(|trial| {
-            run(at, conn, trial)?;
             if writes_through {
-                trial.write_through()?;
+                trial.write_through(|trial| run(at, conn, trial))
+            } else {
+                run(at, conn, trial).map(drop)
             }
-            Ok(())
         });
     }
 

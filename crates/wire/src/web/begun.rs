@@ -35,10 +35,12 @@ impl<F: Future + Send + 'static> Future for HandlerTask<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        self.0 = match std::mem::replace(&mut self.0, HandlerState::Gone) {
-            HandlerState::New(work) => HandlerState::Going(Box::pin(work)),
-            work => work,
-        };
+        // Only once: the state is as large as the handler, and moving it takes time.
+        if matches!(self.0, HandlerState::New(_))
+            && let HandlerState::New(work) = std::mem::replace(&mut self.0, HandlerState::Gone)
+        {
+            self.0 = HandlerState::Going(Box::pin(work));
+        }
         match &mut self.0 {
             HandlerState::Going(work) => work.as_mut().poll(context),
             HandlerState::New(_) | HandlerState::Gone => Poll::Pending,

@@ -13,6 +13,7 @@ use proctor_core::suite::Server;
 
 use super::body::{BodyKind, RecordedBody};
 use super::exchange::{ExchangeKind, ProxyExchange};
+use super::gathered::ResponseGatherer;
 use super::request::ProxiedRequest;
 use super::stream::RecordedStream;
 use crate::proxy::ProxyOptions;
@@ -42,6 +43,7 @@ pub(super) struct ReverseProxyState {
     addresses: OnceLock<Arc<Addresses>>,
     announced: Arc<AnnouncedEndpoints<ConnectionTap>>,
     editing: Option<EditStage>,
+    gatherer: ResponseGatherer,
 }
 
 /// Where a request goes, and where it is recorded.
@@ -74,6 +76,7 @@ impl ReverseProxyState {
             tap: OnceLock::new(),
             addresses: OnceLock::new(),
             announced: Arc::default(),
+            gatherer: ResponseGatherer::default(),
         }
     }
 
@@ -112,7 +115,10 @@ impl ReverseProxyState {
             .head(Direction::ToServer, line, request.headers());
         let request = request.map(BodyExt::boxed_unsync);
         match self.exchange(request).await {
-            Ok(response) => Ok(self.answer(asked, response)),
+            Ok(response) => {
+                let response = self.answer(asked, response);
+                Ok(self.gatherer.gather(response).await)
+            }
             Err(error) => Err(asked.failed(&error).await),
         }
     }
@@ -128,7 +134,11 @@ impl ReverseProxyState {
         }
     }
 
-    fn answer(&self, asked: ProxiedRequest, mut response: OutgoingResponse) -> OutgoingResponse {
+    fn answer(
+        &self,
+        asked: ProxiedRequest,
+        mut response: OutgoingResponse,
+    ) -> http::Response<RecordedBody> {
         if let Some(note) = response.extensions_mut().remove::<TokenNote>() {
             record_token_note(&asked, note);
         }
@@ -154,7 +164,7 @@ impl ReverseProxyState {
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         let (exchange, stream) = asked.answered();
-        response.map(|body| RecordedBody::response(body, exchange, content, stream).boxed_unsync())
+        response.map(|body| RecordedBody::response(body, exchange, content, stream))
     }
 
     fn route(&self, request: &IncomingRequest) -> Option<RequestTarget> {
