@@ -36,7 +36,7 @@ pub(crate) use self::events::open_file;
 pub use self::events::{EventReader, FileDigest, Position, TornLine};
 pub use self::index::TrialBegan;
 pub(crate) use self::log::{private, sync_folder};
-pub use self::name::trial_stem;
+pub use self::name::{trial_name, trial_stem};
 pub use self::reader::{RunReader, TrialFile};
 pub use self::references::{blobs_of, last_event};
 pub(crate) use self::state::{lock, make_folder};

@@ -22,6 +22,8 @@ pub(super) struct EventLog {
     bytes: u64,
     /// When a sync was asked for last.
     synced: u64,
+    /// Whether the caller writes through what it appends.
+    pub(super) is_written_through: bool,
     /// All lines of a new file, as long as it is short: whoever reads them needs neither to wait for the thread that
     /// writes them nor to open the file.
     lines: Option<Vec<u8>>,
@@ -74,6 +76,7 @@ impl EventLog {
             next,
             bytes,
             synced: 0,
+            is_written_through: false,
             lines: None,
         }
     }
@@ -150,7 +153,12 @@ impl EventLog {
 
     /// Queues the prepared line, and what to do after it is written.
     pub(super) fn write_then(&mut self, queue: &Queue, next: FollowUp) -> u64 {
-        queue.push(&self.file, &mut self.slot, &self.line, next);
+        let (file, slot) = (&self.file, &mut self.slot);
+        if self.is_written_through {
+            queue.push_quietly(file, slot, &self.line, next);
+        } else {
+            queue.push(file, slot, &self.line, next);
+        }
         let is_short = |lines: &Vec<u8>| lines.len() + self.line.len() <= SHORT;
         if let Some(lines) = self.lines.as_mut().filter(|lines| is_short(lines)) {
             lines.extend_from_slice(&self.line);

@@ -9,6 +9,11 @@ const SHOWN: usize = 80;
 /// How many digits of the hash distinguish similar names.
 const HASH: usize = 12;
 
+/// The name of a trial, which is unique in its run and equal for all attempts.
+pub fn trial_name(case: &str, agent: &str, repeat: u32) -> String {
+    format!("{case}:{agent}:{repeat}")
+}
+
 /// The file name of a trial, without attempt and extension.
 ///
 /// A name of lower-case letters, digits, `.`, `_` and `-` is kept. Any other name is converted, and

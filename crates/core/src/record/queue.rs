@@ -112,6 +112,17 @@ impl Default for QueueSlot {
     }
 }
 
+/// Whether the thread has to write the queued lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    /// There are none, or only few that callers write through.
+    #[default]
+    None,
+    Soon,
+    /// A caller waits for them.
+    Now,
+}
+
 #[derive(Debug, Default)]
 struct QueueState {
     batches: Vec<LineBatch>,
@@ -120,18 +131,28 @@ struct QueueState {
     /// The numbers of batch rounds that the thread has taken and written.
     taken: u64,
     written: u64,
-    /// Whether a caller waits for the queued lines.
-    hurried: bool,
+    need: Need,
+    /// Whether the thread waits for a line, and not only for some time.
+    asleep: bool,
     closed: bool,
     /// The threads that wait for progress, and the tasks.
     waiting: usize,
     wakers: Vec<Waker>,
 }
 
+impl QueueState {
+    /// Whether the thread may be writing lines that a file has queued.
+    fn is_writing(&self, slot: &QueueSlot) -> bool {
+        self.written < self.taken && self.written <= slot.round
+    }
+}
+
 /// The queue of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<QueueState>,
+    /// Held by the thread that writes: what was taken first is written first.
+    writing: Mutex<()>,
     /// There is something to write.
     work: Condvar,
     progress: Condvar,
@@ -146,8 +167,30 @@ impl Queue {
         line: &[u8],
         next: FollowUp,
     ) {
+        self.add(file, slot, line, next, true);
+    }
+
+    /// Appends a line that the caller writes through. The thread does not wake up for it.
+    pub(super) fn push_quietly(
+        &self,
+        file: &Arc<EventFile>,
+        slot: &mut QueueSlot,
+        line: &[u8],
+        next: FollowUp,
+    ) {
+        let needs_thread = !matches!(next, FollowUp::Nothing);
+        self.add(file, slot, line, next, needs_thread);
+    }
+
+    fn add(
+        &self,
+        file: &Arc<EventFile>,
+        slot: &mut QueueSlot,
+        line: &[u8],
+        next: FollowUp,
+        needs_thread: bool,
+    ) {
         let mut state = self.wait_while(self.lock(), |state| state.bytes >= MAX_QUEUED);
-        let is_first = state.batches.is_empty();
         if slot.round != state.taken {
             *slot = QueueSlot {
                 round: state.taken,
@@ -160,7 +203,6 @@ impl Queue {
             });
         }
         state.bytes += line.len();
-        state.hurried |= matches!(next, FollowUp::End(_));
         let batch = &mut state.batches[slot.index];
         batch.lines.extend_from_slice(line);
         if !matches!(next, FollowUp::Nothing) {
@@ -168,7 +210,13 @@ impl Queue {
         }
         let before = state.bytes - line.len();
         let passes = |limit: usize| before < limit && state.bytes >= limit;
-        let wakes = is_first || state.hurried || passes(FEW) || state.bytes >= FULL;
+        let wakes = (needs_thread && state.asleep)
+            || state.need == Need::Now
+            || passes(FEW)
+            || state.bytes >= FULL;
+        if needs_thread || wakes {
+            state.need = state.need.max(Need::Soon);
+        }
         // Otherwise the thread would wake up only to wait for the lock.
         drop(state);
         if wakes {
@@ -182,7 +230,7 @@ impl Queue {
         let mut last = state.taken;
         if !state.batches.is_empty() {
             last += 1;
-            state.hurried = true;
+            state.need = Need::Now;
             self.work.notify_one();
         }
         drop(self.wait_while(state, |state| state.written < last));
@@ -197,9 +245,7 @@ impl Queue {
         failed: &OnceLock<RecordError>,
     ) {
         // The thread may be writing earlier lines of the file, or take these meanwhile.
-        let is_behind =
-            |state: &QueueState| state.written < state.taken && state.written <= slot.round;
-        let mut state = self.wait_while(self.lock(), is_behind);
+        let mut state = self.wait_while(self.lock(), |state| state.is_writing(slot));
         if slot.round != state.taken {
             return;
         }
@@ -233,30 +279,64 @@ impl Queue {
         Poll::Pending
     }
 
-    /// What is to be written next; `None` once the queue is closed and empty.
-    fn take(&self) -> Option<Vec<LineBatch>> {
-        let is_idle = |state: &mut QueueState| state.batches.is_empty() && !state.closed;
-        let state = self.work.wait_while(self.lock(), is_idle);
-        let state = state.unwrap_or_else(PoisonError::into_inner);
+    /// Writes everything that is queued, on this thread. Calls `then` with what to do after the lines of a file.
+    pub(super) fn write_all(
+        &self,
+        failed: &OnceLock<RecordError>,
+        mut then: impl FnMut(Arc<EventFile>, FollowUp),
+    ) {
+        let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        state.need = Need::None;
+        if state.batches.is_empty() {
+            return;
+        }
+        state.taken += 1;
+        let batches = std::mem::take(&mut state.batches);
+        drop(state);
+        let bytes = batches.iter().map(|batch| batch.lines.len()).sum();
+        for LineBatch { file, lines, next } in batches {
+            fail_on_panic(failed, || {
+                write_lines(&file, &lines, failed);
+                then(file, next);
+            });
+        }
+        for waker in self.release(bytes, 1) {
+            fail_on_panic(failed, || waker.wake());
+        }
+    }
+
+    /// Waits until lines should be written. Returns `false` once the queue is closed and empty.
+    fn wait_for_lines(&self) -> bool {
+        let mut state = self.linger(self.lock());
+        if state.need == Need::None && !state.closed {
+            state.asleep = true;
+            let is_idle = |state: &mut QueueState| state.need == Need::None && !state.closed;
+            let woken = self.work.wait_while(state, is_idle);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state.asleep = false;
+            state = self.linger(state);
+        }
+        !state.batches.is_empty() || !state.closed
+    }
+
+    /// Waits for lines for some time, and for more of them if there are many. While lines come often, they need not
+    /// wake the thread.
+    fn linger<'a>(&self, state: MutexGuard<'a, QueueState>) -> MutexGuard<'a, QueueState> {
         let may_linger = |bytes: usize| {
-            move |state: &mut QueueState| !state.hurried && !state.closed && state.bytes < bytes
+            move |state: &mut QueueState| {
+                state.need < Need::Now && !state.closed && state.bytes < bytes
+            }
         };
         let lingered = self.work.wait_timeout_while(state, LINGER, may_linger(FEW));
         let (state, result) = lingered.unwrap_or_else(PoisonError::into_inner);
-        let mut state = if result.timed_out() {
-            state
-        } else {
-            let lingered = self
-                .work
-                .wait_timeout_while(state, SHORT_LINGER, may_linger(FULL));
-            lingered.unwrap_or_else(PoisonError::into_inner).0
-        };
-        if state.batches.is_empty() {
-            return None;
+        if result.timed_out() {
+            return state;
         }
-        state.taken += 1;
-        state.hurried = false;
-        Some(std::mem::take(&mut state.batches))
+        let lingered = self
+            .work
+            .wait_timeout_while(state, SHORT_LINGER, may_linger(FULL));
+        lingered.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Makes room again, and notes how many rounds were written. Returns the tasks to wake.
@@ -312,11 +392,7 @@ impl WriterThread {
         syncer: Arc<Syncer>,
         failed: Arc<OnceLock<RecordError>>,
     ) -> Result<Self, RecordError> {
-        let queue = Arc::new(Queue {
-            state: Mutex::default(),
-            work: Condvar::new(),
-            progress: Condvar::new(),
-        });
+        let queue = syncer.queue.clone();
         let theirs = queue.clone();
         let thread = Builder::new()
             .name("record".to_owned())
@@ -341,14 +417,12 @@ impl Drop for WriterThread {
 }
 
 fn run(queue: &Queue, syncer: &Syncer, failed: &OnceLock<RecordError>) {
-    while let Some(batches) = queue.take() {
-        let bytes = batches.iter().map(|batch| batch.lines.len()).sum();
-        for batch in batches {
-            fail_on_panic(failed, || write(batch, syncer, failed));
-        }
-        for waker in queue.release(bytes, 1) {
-            fail_on_panic(failed, || waker.wake());
-        }
+    while queue.wait_for_lines() {
+        queue.write_all(failed, |file, next| match next {
+            FollowUp::Nothing => {}
+            FollowUp::Sync => syncer.ask(file),
+            FollowUp::End(end) => syncer.end(end),
+        });
     }
 }
 
@@ -357,16 +431,6 @@ fn run(queue: &Queue, syncer: &Syncer, failed: &OnceLock<RecordError>) {
 pub(super) fn fail_on_panic(failed: &OnceLock<RecordError>, work: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(work)).is_err() {
         failed.get_or_init(|| RecordError::WriterGone);
-    }
-}
-
-fn write(batch: LineBatch, syncer: &Syncer, failed: &OnceLock<RecordError>) {
-    let LineBatch { file, lines, next } = batch;
-    write_lines(&file, &lines, failed);
-    match next {
-        FollowUp::Nothing => {}
-        FollowUp::Sync => syncer.ask(file),
-        FollowUp::End(end) => syncer.end(end),
     }
 }
 

@@ -98,20 +98,50 @@ impl RunReader {
 
     /// The names of all trial files in order, which need less memory than their paths.
     pub(crate) fn trial_names(&self) -> Result<Vec<Box<str>>, RecordError> {
+        let mut names = Vec::new();
+        self.each_trial_name(|name| names.push(Box::from(name)))?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The first names of trial files after a name, at most `most` of them, in order.
+    pub(crate) fn trial_names_after(
+        &self,
+        after: &str,
+        most: usize,
+    ) -> Result<Vec<Box<str>>, RecordError> {
+        let mut names: Vec<Box<str>> = Vec::new();
+        let mut last: Option<Box<str>> = None;
+        self.each_trial_name(|name| {
+            if name <= after || last.as_deref().is_some_and(|last| last < name) {
+                return;
+            }
+            names.push(Box::from(name));
+            // Not after every name, since each time takes as long as there are names.
+            if names.len() > most + most / 4 {
+                names.select_nth_unstable(most - 1);
+                names.truncate(most);
+                last = names.last().cloned();
+            }
+        })?;
+        names.sort_unstable();
+        names.truncate(most);
+        Ok(names)
+    }
+
+    fn each_trial_name(&self, mut take: impl FnMut(&str)) -> Result<(), RecordError> {
         let folder = self.folder.join(TRIALS);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             // The run ended before its first trial, or was merged without one.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(RecordError::io("read", &folder)(error)),
         };
-        let mut names = Vec::new();
         for entry in entries {
             let entry = entry.map_err(RecordError::io("read", &folder))?;
-            names.extend(entry.file_name().to_str().map(Box::from));
+            entry.file_name().to_str().map(&mut take);
         }
-        names.sort_unstable();
-        Ok(names)
+        Ok(())
     }
 
     /// The record of a trial by its file name, as in an index or a summary.

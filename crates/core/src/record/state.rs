@@ -35,7 +35,7 @@ pub(super) struct RecordState {
     // Dropped in this order: the writer passes its work to the syncer, and both finish before the
     // lock is released.
     writer: WriterThread,
-    _syncs: SyncThreads,
+    syncs: SyncThreads,
     /// Held as long as any writer exists.
     _lock: File,
 }
@@ -57,7 +57,7 @@ impl RecordState {
         let syncs = SyncThreads::start(folder, syncer.clone())?;
         Ok(Arc::new(Self {
             writer: WriterThread::start(folder, syncer, failed.clone())?,
-            _syncs: syncs,
+            syncs,
             folder: folder.to_owned(),
             started,
             options,
@@ -174,6 +174,11 @@ impl RecordState {
     /// The bodies that are stored as blobs.
     pub(super) fn blobs(&self) -> Blobs {
         self.blobs.reader()
+    }
+
+    /// What ends trials.
+    pub(super) fn syncer(&self) -> &Syncer {
+        self.syncs.syncer()
     }
 
     pub(super) fn queue(&self) -> &Arc<Queue> {

@@ -13,7 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use super::RecordError;
 use super::blobs::BlobStore;
 use super::log::sync_folder;
-use super::queue::{EventFile, fail_on_panic};
+use super::queue::{EventFile, FollowUp, Queue, fail_on_panic};
 
 /// How many files are synced at once. File systems commit concurrent syncs together.
 const AT_ONCE: usize = 16;
@@ -39,12 +39,15 @@ impl fmt::Debug for TrialEnd {
 struct SyncState {
     files: Vec<Arc<EventFile>>,
     ends: Vec<TrialEnd>,
+    /// Whether the end of a trial is queued.
+    hurried: bool,
     closed: bool,
 }
 
 /// What is to be synced.
 #[derive(Debug)]
 pub(super) struct Syncer {
+    pub(super) queue: Arc<Queue>,
     state: Mutex<SyncState>,
     work: Condvar,
     trials: PathBuf,
@@ -59,6 +62,7 @@ impl Syncer {
         failed: Arc<OnceLock<RecordError>>,
     ) -> Arc<Self> {
         Arc::new(Self {
+            queue: Arc::default(),
             state: Mutex::default(),
             work: Condvar::new(),
             trials,
@@ -83,20 +87,37 @@ impl Syncer {
         self.work.notify_one();
     }
 
+    /// Writes and ends the trials whose ends are queued. So one thread does both, and no other has to wake up.
+    pub(super) fn hurry(&self) {
+        self.lock().hurried = true;
+        self.work.notify_one();
+    }
+
     fn run(&self) {
-        let is_idle = |s: &mut SyncState| s.files.is_empty() && s.ends.is_empty() && !s.closed;
+        let is_idle =
+            |s: &mut SyncState| s.files.is_empty() && s.ends.is_empty() && !s.hurried && !s.closed;
         loop {
             let state = self.work.wait_while(self.lock(), is_idle);
             let mut state = state.unwrap_or_else(PoisonError::into_inner);
             if state.closed && state.ends.is_empty() {
                 return;
             }
-            let ends = std::mem::take(&mut state.ends);
+            let is_hurried = std::mem::take(&mut state.hurried);
+            let mut ends = std::mem::take(&mut state.ends);
             // Not all of them: an end that comes now waits for this round.
             let some = state.files.len().min(AT_ONCE);
-            let files = state.files.drain(..some).collect();
+            let mut files: Vec<Arc<EventFile>> = state.files.drain(..some).collect();
             drop(state);
-            fail_on_panic(&self.failed, || self.round(files, ends));
+            if is_hurried {
+                self.queue.write_all(&self.failed, |file, next| match next {
+                    FollowUp::Nothing => {}
+                    FollowUp::Sync => files.push(file),
+                    FollowUp::End(end) => ends.push(end),
+                });
+            }
+            if !files.is_empty() || !ends.is_empty() {
+                fail_on_panic(&self.failed, || self.round(files, ends));
+            }
         }
     }
 
@@ -160,6 +181,10 @@ impl SyncThreads {
             }
         }
         Ok(Self { syncer, threads })
+    }
+
+    pub(super) fn syncer(&self) -> &Syncer {
+        &self.syncer
     }
 }
 

@@ -480,10 +480,17 @@ impl TrialWriter {
         self.log.bytes() + self.blob_bytes
     }
 
-    /// Puts what was appended so far into the file, on this thread. A proxy calls it before it passes a
-    /// message on.
-    pub fn write_through(&self) -> Result<(), RecordError> {
-        self.shared.write_through(&self.log)
+    /// Appends something, and puts everything appended so far into the file, on this thread. A proxy does so before it
+    /// passes a message on.
+    pub fn write_through(
+        &mut self,
+        append: impl FnOnce(&mut Self) -> Result<u64, RecordError>,
+    ) -> Result<(), RecordError> {
+        self.log.is_written_through = true;
+        let appended = append(self);
+        self.log.is_written_through = false;
+        let written = self.shared.write_through(&self.log);
+        appended.and(written)
     }
 
     /// What was appended so far, to be read.
@@ -536,6 +543,7 @@ impl TrialWriter {
         };
         self.is_ending = true;
         self.log.write_then(self.shared.queue(), FollowUp::End(end));
+        self.shared.syncer().hurry();
     }
 
     fn write(&mut self, at: u64, what: EventKind, blob_bytes: u64) -> Result<u64, RecordError> {

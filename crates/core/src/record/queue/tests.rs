@@ -183,3 +183,91 @@ fn what_is_queued_is_written_before_the_thread_ends() {
     reader.read_to_end(&mut text).unwrap();
     assert_eq!(text, b"line\n".repeat(100));
 }
+
+#[test]
+fn a_line_that_wakes_nobody_is_written_all_the_same() {
+    let mut blocked = stuck();
+    let mut slot = QueueSlot::default();
+    let mut push = |line: &[u8]| {
+        let queue = &blocked.writer.queue;
+        queue.push(&blocked.file, &mut slot, line, FollowUp::Nothing);
+    };
+    let mut read = |expected: &[u8]| {
+        let mut line = vec![0; expected.len()];
+        blocked.reader.read_exact(&mut line).unwrap();
+        assert_eq!(line, expected);
+    };
+    push(b"first\n");
+    read(b"first\n");
+    // Now the thread waits for some time, and then for a line.
+    push(b"second\n");
+    read(b"second\n");
+    while !blocked.writer.queue.lock().asleep {
+        std::thread::yield_now();
+    }
+    push(b"third\n");
+    read(b"third\n");
+}
+
+#[test]
+fn lines_that_two_threads_write_are_in_order() {
+    let mut blocked = stuck();
+    let queue = blocked.writer.queue.clone();
+    let mut slot = QueueSlot::default();
+    let mut push = |line: &[u8]| queue.push(&blocked.file, &mut slot, line, FollowUp::Nothing);
+    // The thread is stuck in the middle of the first round: a pipe holds less.
+    push(&vec![b'a'; FULL]);
+    while queue.lock().taken == 0 {
+        std::thread::yield_now();
+    }
+    push(b"b");
+    let mut all = vec![0; FULL + 1];
+    std::thread::scope(|scope| {
+        scope.spawn(|| queue.write_all(&blocked.failed, |_, _| ()));
+        blocked.reader.read_exact(&mut all).unwrap();
+    });
+    assert_eq!((all[FULL - 1], all[FULL]), (b'a', b'b'));
+}
+
+#[test]
+fn the_thread_sleeps_while_lines_are_written_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let BlockedQueue { writer, .. } = stuck();
+    let file = |name: &str| {
+        let path = folder.path().join(name);
+        (Arc::new(EventFile::new(path.clone())), path)
+    };
+    let ((quiet, quiet_path), (other, other_path)) = (file("quiet"), file("other"));
+    let failed = OnceLock::new();
+    let (mut slot, mut other_slot) = (QueueSlot::default(), QueueSlot::default());
+    for _ in 0..3 {
+        let next = FollowUp::Nothing;
+        writer
+            .queue
+            .push_quietly(&quiet, &mut slot, b"line\n", next);
+        writer.queue.write_through(&quiet, &slot, &failed);
+        std::thread::sleep(2 * LINGER);
+    }
+    assert_eq!(std::fs::read(&quiet_path).unwrap(), b"line\n".repeat(3));
+    assert_eq!(writer.queue.lock().taken, 0);
+    // A line of another file still wakes it up, and so does a sync.
+    let wait_for = |rounds: u64| {
+        let until = std::time::Instant::now() + Duration::from_mins(1);
+        while writer.queue.lock().written < rounds {
+            assert!(std::time::Instant::now() < until, "it still sleeps");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let nothing = FollowUp::Nothing;
+    writer
+        .queue
+        .push(&other, &mut other_slot, b"line\n", nothing);
+    wait_for(1);
+    assert_eq!(std::fs::read(&other_path).unwrap(), b"line\n");
+    let sync = FollowUp::Sync;
+    writer
+        .queue
+        .push_quietly(&quiet, &mut slot, b"line\n", sync);
+    wait_for(2);
+    assert_eq!(std::fs::read(&quiet_path).unwrap(), b"line\n".repeat(4));
+}
