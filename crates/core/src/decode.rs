@@ -194,6 +194,11 @@ pub trait Decode: Sized {
         None
     }
 
+    /// Whether a record must have the key.
+    fn is_required() -> bool {
+        Self::absent().is_none()
+    }
+
     /// The placeholder for a required key that is absent or has an invalid value.
     fn hole() -> Option<Self> {
         Self::absent()
@@ -201,6 +206,18 @@ pub trait Decode: Sized {
 
     /// The JSON Schema of what [`Decode::decode`] accepts.
     fn schema(definitions: &mut Definitions) -> Value;
+}
+
+/// Decodes the value of a record's key. Fields of the same type share this code.
+#[inline(never)]
+pub fn decode_field<T: Decode>(node: &Node, key: &str, cx: &Context<'_>) -> Option<T> {
+    match node.get(key) {
+        Some(value) => T::decode(value, cx).or_else(T::hole),
+        None => T::absent().or_else(|| {
+            cx.missing(node, key);
+            T::hole()
+        }),
+    }
 }
 
 /// Decodes one of several known words.
@@ -259,16 +276,7 @@ macro_rules! record {
                 $( cx.require_exactly_one(node, &$one_of); )*
                 $( cx.require_any(node, &$any_of); )*
                 // All fields are read before any of them ends the record.
-                $(
-                    let $field = match node.get($key) {
-                        Some(value) => <$ty as $crate::decode::Decode>::decode(value, cx)
-                            .or_else(<$ty as $crate::decode::Decode>::hole),
-                        None => <$ty as $crate::decode::Decode>::absent().or_else(|| {
-                            cx.missing(node, $key);
-                            <$ty as $crate::decode::Decode>::hole()
-                        }),
-                    };
-                )*
+                $( let $field = $crate::decode::decode_field::<$ty>(node, $key, cx); )*
                 Some(Self { $( $field: $field?, )* })
             }
 
@@ -281,12 +289,12 @@ macro_rules! record {
                         $(("oneOf", &$one_of as &[&str]),)*
                         $(("anyOf", &$any_of as &[&str]),)*
                     ],
-                    |definitions| vec![$((
-                        $key,
-                        concat!($($field_doc, "\n",)* ""),
-                        <$ty as $crate::decode::Decode>::schema(definitions),
-                        <$ty as $crate::decode::Decode>::absent().is_none(),
-                    )),*],
+                    &[$($crate::decode::FieldSchema {
+                        key: $key,
+                        doc: concat!($($field_doc, "\n",)* ""),
+                        schema: <$ty as $crate::decode::Decode>::schema,
+                        is_required: <$ty as $crate::decode::Decode>::is_required,
+                    }),*],
                 )
             }
         }
@@ -329,13 +337,21 @@ macro_rules! words {
 }
 pub(crate) use words;
 
+/// A key of a record, for its JSON Schema.
+pub struct FieldSchema {
+    pub key: &'static str,
+    pub doc: &'static str,
+    pub schema: fn(&mut Definitions) -> Value,
+    pub is_required: fn() -> bool,
+}
+
 /// Adds a record to the definitions, once, and returns the reference to it.
 pub fn record_schema(
     definitions: &mut Definitions,
     name: &str,
     doc: &str,
     choices: &[(&str, &[&str])],
-    fields: impl FnOnce(&mut Definitions) -> Vec<(&'static str, &'static str, Value, bool)>,
+    fields: &[FieldSchema],
 ) -> Value {
     let reference = json!({"$ref": format!("#/$defs/{name}")});
     if definitions.contains_key(name) {
@@ -345,10 +361,11 @@ pub fn record_schema(
     definitions.insert(name.to_owned(), Value::Null);
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for (key, doc, schema, is_required) in fields(definitions) {
-        properties.insert(key.to_owned(), described(schema, doc));
-        if is_required {
-            required.push(key);
+    for field in fields {
+        let schema = (field.schema)(definitions);
+        properties.insert(field.key.to_owned(), described(schema, field.doc));
+        if (field.is_required)() {
+            required.push(field.key);
         }
     }
     let mut schema = json!({

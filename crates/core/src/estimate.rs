@@ -194,12 +194,12 @@ fn is_small(run: &RunReader) -> bool {
 
 impl TrialUse {
     fn of(result: &TrialResult, model: Option<&str>, judge: Option<&str>, prices: &Prices) -> Self {
-        let (agent, judged) = (&result.agent, &result.judge);
+        let (agent, judged) = (result.agent(), result.judge());
         Self {
             calls: f64::from(agent.turns + judged.turns),
             tokens: sum(tokens(agent), tokens(judged)),
             cost_usd: sum(cost(agent, model, prices), cost(judged, judge, prices)),
-            seconds: result.duration.as_secs_f64(),
+            seconds: result.duration().as_secs_f64(),
         }
     }
 }

@@ -159,6 +159,31 @@ pub fn each(
     Ok(())
 }
 
+/// Like [`each`], with at most `names` names of files in memory at a time, which takes longer for a run with more files.
+/// Does not change the index.
+pub(crate) fn each_in_parts(
+    run: &RunReader,
+    scrutiny: IndexScrutiny,
+    names: usize,
+    mut take: impl FnMut(&TrialFile, IndexEntry),
+) -> Result<(), RecordError> {
+    let mut last: Box<str> = Box::default();
+    loop {
+        let part = run.trial_names_after(&last, names)?;
+        let mut stored = StoredIndex::read_part(run, &part);
+        for (index, name) in part.iter().enumerate() {
+            if let Some(file) = run.trial_file(name) {
+                let (entry, _) = entry(run, &file, index, &mut stored, scrutiny)?;
+                take(&file, entry);
+            }
+        }
+        match part.into_iter().nth(names - 1) {
+            Some(name) => last = name,
+            None => return Ok(()),
+        }
+    }
+}
+
 /// Calls `take` with the entry of each attempt of a run, by file name, folded from its file. The index is not used.
 pub fn each_folded(run: &RunReader, mut take: impl FnMut(IndexEntry)) -> Result<(), RecordError> {
     let names = run.trial_names()?;

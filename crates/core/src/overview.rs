@@ -20,7 +20,7 @@ use crate::model::Usage;
 use crate::pass_rule::CaseVerdict;
 use crate::record::{RecordError, RunReader, SUMMARY, open_file};
 use crate::statistics::Rate;
-use crate::summary::{self, AgentSummary, AgentTrials, CaseSummary, Counts, Summary};
+use crate::summary::{self, AgentSummary, AgentTrials, CaseSummary, Counts, Summary, TrialResult};
 
 /// The version of the file that this program reads and writes.
 pub const OVERVIEW_VERSION: u32 = 1;
@@ -246,7 +246,7 @@ fn median_of(trials: &AgentTrials) -> Option<u64> {
         )
     });
     let results = counted.filter_map(|trial| trial.result.as_ref());
-    let mut times: Vec<Duration> = results.map(|result| result.duration).collect();
+    let mut times: Vec<u64> = results.map(TrialResult::micros).collect();
     times.sort_unstable();
     let median = summary::median(&times)?;
     u64::try_from(median.as_micros()).ok()

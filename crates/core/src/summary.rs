@@ -7,6 +7,7 @@ mod agents;
 mod assertions;
 mod part;
 mod rates;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -32,8 +33,12 @@ pub use self::agents::AgentSummary;
 pub(crate) use self::agents::median;
 pub use self::assertions::{AssertionCount, AssertionCounter, AttemptAssertions};
 pub use self::part::TrialFilter;
-pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
+use self::shared::SharedResults;
+pub use self::trial::{AttemptEnd, ModelSpending, TrialResult, TrialSummary, UnmetCheck};
 pub use crate::index::{FindingCounts, FoundKind};
+
+/// How many names of trial files are in memory at a time while a run ends.
+const NAMES: usize = 1 << 14;
 
 /// The results of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -204,6 +209,17 @@ impl Summary {
         Self::read(run, IndexScrutiny::Length, observe)
     }
 
+    /// Like [`Summary::of_run`], for the process that wrote the run: in little memory, and without changing the index.
+    pub fn of_written(run: &RunReader) -> Result<Self, RecordError> {
+        let mut summary = Self::of_events(run)?;
+        let slots = summary.slots();
+        let mut shared = SharedResults::default();
+        index::each_in_parts(run, IndexScrutiny::Length, NAMES, |file, entry| {
+            summary.take(entry, file, &slots, &mut shared);
+        })?;
+        Ok(summary)
+    }
+
     /// The plan of a run without any results, and everything else that `run.jsonl` tells.
     pub fn planned(run: &RunReader) -> Result<Self, RecordError> {
         Self::of_events(run)
@@ -216,9 +232,10 @@ impl Summary {
     ) -> Result<Self, RecordError> {
         let mut summary = Self::of_events(run)?;
         let slots = summary.slots();
+        let mut shared = SharedResults::default();
         index::each(run, scrutiny, |file, entry| {
             observe(&entry);
-            summary.take(entry, file, &slots);
+            summary.take(entry, file, &slots, &mut shared);
         })?;
         Ok(summary)
     }
@@ -282,13 +299,13 @@ impl Summary {
         evals.any(|eval| eval.outcome == NotRunOutcome::Invalid)
     }
 
-    /// Notes the outcome of a trial that just ended. Everything else about it stays unknown.
-    pub fn note(&mut self, case: &str, agent: &str, repeat: u32, outcome: Outcome) {
+    /// Notes the result of a trial that just ended.
+    pub fn note(&mut self, case: &str, agent: &str, repeat: u32, result: TrialResult) {
         let cell = self.cases.iter_mut().find(|known| known.case.id == case);
         let cell = cell.and_then(|case| case.agents.iter_mut().find(|cell| cell.agent == agent));
         let mut trials = cell.into_iter().flat_map(|cell| &mut cell.trials);
         if let Some(trial) = trials.find(|trial| trial.repeat == repeat) {
-            trial.result = Some(TrialResult::ended(outcome));
+            trial.result = Some(result);
         }
     }
 }
@@ -359,18 +376,24 @@ impl Summary {
     }
 
     /// Adds an attempt at a trial, with its number.
-    fn take(&mut self, entry: IndexEntry, read: &TrialFile, slots: &Slots) {
+    fn take(
+        &mut self,
+        entry: IndexEntry,
+        read: &TrialFile,
+        slots: &Slots,
+        shared: &mut SharedResults,
+    ) {
         let IndexEntry { file, attempt, .. } = entry;
         self.add_totals(&attempt);
         if attempt.contradicts_itself() && self.plan.kind != RunKind::Imported {
             self.changed_trials.insert(read.stem.clone());
         }
-        let result = TrialResult::of(&file, read.attempt, &attempt);
         // A record that was truncated before it named its trial.
-        let Some(started) = attempt.trial else {
+        let Some(started) = attempt.trial.clone() else {
             return;
         };
-        let agent = self.agent_of(started.agent);
+        let agent = self.agent_of(started.agent.clone());
+        let result = shared.result((&file, read.attempt), (&started, &agent), &attempt);
         let slot = slots.get(&(started.case, agent)).and_then(|(case, agent)| {
             let trials = &mut self.cases[*case].agents[*agent].trials;
             let index = trials.binary_search_by_key(&started.repeat, |trial| trial.repeat);
@@ -439,7 +462,11 @@ fn unrolled(plan: RunPlanned, started: &str) -> (Vec<CaseSummary>, PlanSummary) 
                 .iter()
                 .map(|agent| AgentTrials {
                     agent: agent.name.clone(),
-                    trials: own(&case, agent).map(TrialSummary::not_run).collect(),
+                    // Exactly as many as there are: those of a large run are most of its memory.
+                    trials: own(&case, agent)
+                        .map(TrialSummary::not_run)
+                        .collect::<Box<[_]>>()
+                        .into_vec(),
                     left_out: TrialCounts {
                         open: own(&case, agent).fold(case.runs, |left, _| left - 1),
                         ..TrialCounts::default()

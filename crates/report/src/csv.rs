@@ -133,10 +133,7 @@ pub fn write(report: &Report<'_>, table: Table, out: &mut dyn Write) -> Result<(
             agent,
             trial,
         };
-        let read = match &trial.result {
-            Some(result) => row.fold(result, table)?,
-            None => None,
-        };
+        let read = row.fold(table)?;
         match (table, &read) {
             (Table::Trials, read) => row.trial(&mut cells, read.as_ref(), &labels, out)?,
             (Table::Calls, Some(read)) => row.calls(&mut cells, read, out)?,
@@ -164,7 +161,7 @@ struct Row<'a> {
 
 impl Row<'_> {
     /// Reads a trial, as far as a table needs it.
-    fn fold(&self, result: &TrialResult, table: Table) -> Result<Option<FoldedTrial>, ReportError> {
+    fn fold(&self, table: Table) -> Result<Option<FoldedTrial>, ReportError> {
         let defaults = FoldOptions::default();
         let options = match table {
             Table::Trials => FoldOptions {
@@ -174,7 +171,7 @@ impl Row<'_> {
             },
             Table::Calls | Table::Checks | Table::Tools | Table::Confusion => defaults,
         };
-        let file = self.report.run.trial_file(&result.file);
+        let file = self.report.trial_file(self.trial);
         let folded = file.map(|file| fold_trial(self.report.run, &file, &options));
         Ok(folded.transpose()?)
     }
@@ -212,16 +209,16 @@ impl Row<'_> {
         let began = folded.map(|folded| folded.work.began_at);
         let began = began.map(|at| timestamp(&summary.started.started, at));
         cells.optional_text(began.as_deref());
-        cells.optional(result.map(|result| millis(result.duration)));
-        cells.optional(result.map(|result| result.agent.turns));
+        cells.optional(result.map(|result| millis(result.duration())));
+        cells.optional(result.map(|result| result.agent().turns));
         let spent = |spent: Option<&ModelSpending>| spent.map_or_else(Usage::default, |s| s.usage);
-        let agent = result.map(|result| &result.agent);
+        let agent = result.map(TrialResult::agent);
         let usage = spent(agent);
         for count in [usage.input, usage.output, usage.cached, usage.reasoning] {
             cells.optional(count);
         }
         cells.optional(agent.and_then(|agent| agent.cost_usd));
-        let judge = result.map(|result| &result.judge).filter(|j| j.turns > 0);
+        let judge = result.map(TrialResult::judge).filter(|j| j.turns > 0);
         let usage = spent(judge);
         cells.optional(usage.input);
         cells.optional(usage.output);

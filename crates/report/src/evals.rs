@@ -70,7 +70,7 @@ fn entry(
         .then(|| report.summary.plan.agents.first()?.model.clone())
         .flatten();
     let judge = report.summary.plan.judge.clone().filter(|_| eval.judged);
-    let millis = u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX);
+    let millis = u64::try_from(result.duration().as_millis()).unwrap_or(u64::MAX);
     let mut entry = json!({
         "evalId": eval.id,
         "passed": result.outcome == Outcome::Passed,
@@ -84,7 +84,7 @@ fn entry(
             "judge": judge,
         },
     });
-    if let Some(reason) = reason(report, eval, result, judge.as_deref())? {
+    if let Some(reason) = reason(report, eval, (trial, result), judge.as_deref())? {
         entry["reason"] = reason.into();
     }
     Ok(entry)
@@ -94,13 +94,13 @@ fn entry(
 fn reason(
     report: &Report<'_>,
     eval: &PlannedEval,
-    result: &TrialResult,
+    (trial, result): (&TrialSummary, &TrialResult),
     judge: Option<&str>,
 ) -> Result<Option<String>, ReportError> {
     if result.outcome != Outcome::Passed || !eval.judged {
         return Ok(result.reason.clone());
     }
-    let said = report.fold(result)?.and_then(|folded| {
+    let said = report.fold(trial)?.and_then(|folded| {
         let mut checks = folded.work.checks.into_iter();
         let own = checks.find(|check| matches!(check.id, Some(CheckId::Grading(_))))?;
         matches!(own.verdict, Verdict::Pass).then(|| own.notes.into_iter().next())?

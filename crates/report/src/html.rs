@@ -129,7 +129,7 @@ fn details(
         let room = max_bytes.saturating_sub(used);
         let pages = trials
             .iter()
-            .map(|trial| TrialPage::load(report, trial.case, trial.file, 0, ITEMS));
+            .map(|trial| TrialPage::load(report, trial.case, &trial.file, 0, ITEMS));
         let block = blocks::block(pages, room)?;
         if block.trials == 0 {
             break;

@@ -47,10 +47,7 @@ pub(crate) fn document(
     let trials = report.summary.trials();
     let trials = trials.filter(|(_, trials, _)| only.is_none_or(|only| trials.agent == only.name));
     for (index, (case, agent, trial)) in trials.enumerate() {
-        let folded = match &trial.result {
-            Some(result) => report.fold(result)?,
-            None => None,
-        };
+        let folded = report.fold(trial)?;
         let separator: &[u8] = if index == 0 { b"\n" } else { b",\n" };
         out.write_all(separator)?;
         let run = entry::RunEntry {

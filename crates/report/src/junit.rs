@@ -13,7 +13,7 @@ use proctor_core::causes::TrialRef;
 use proctor_core::event::{Outcome, PlannedAgent};
 use proctor_core::gate::CaseVerdict;
 use proctor_core::record::RecordError;
-use proctor_core::summary::{AgentTrials, CaseSummary, Summary, TrialResult};
+use proctor_core::summary::{AgentTrials, CaseSummary, Summary, TrialResult, TrialSummary};
 
 use self::xml::{Xml, legal};
 use crate::{Report, ReportError, evidence, words};
@@ -271,7 +271,7 @@ fn test(
         xml.empty("skipped", &[("message", "not run".to_owned())])?;
         return Ok(xml.close("testcase")?);
     };
-    attributes.push(("time", seconds(result.duration)));
+    attributes.push(("time", seconds(result.duration())));
     let Some(element) = element(case, trials, result.outcome) else {
         return Ok(xml.empty("testcase", &attributes)?);
     };
@@ -279,7 +279,7 @@ fn test(
     xml.empty(element.name(), &status(case, trials, result))?;
     if *explained < WITH_EVIDENCE {
         *explained += 1;
-        if let Some(lines) = explanation(report, case, result)? {
+        if let Some(lines) = explanation(report, case, trial, result)? {
             xml.text("system-out", &lines)?;
         }
     }
@@ -349,9 +349,10 @@ fn status(
 fn explanation(
     report: &Report<'_>,
     case: &CaseSummary,
+    trial: &TrialSummary,
     result: &TrialResult,
 ) -> Result<Option<Vec<String>>, RecordError> {
-    let Some(folded) = report.fold(result)? else {
+    let Some(folded) = report.fold(trial)? else {
         return Ok(None);
     };
     let mut room = EVIDENCE;

@@ -41,8 +41,8 @@ use proctor_core::event::RunKind;
 use proctor_core::event::SkippedEval;
 use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::gate::Gate;
-use proctor_core::record::{RecordError, RunReader};
-use proctor_core::summary::{Summary, TrialResult};
+use proctor_core::record::{RecordError, RunReader, TrialFile};
+use proctor_core::summary::{Summary, TrialSummary};
 
 /// A run with its summary and gate, for the renderers.
 #[derive(Debug, Clone, Copy)]
@@ -121,13 +121,18 @@ impl<'a> Report<'a> {
     }
 
     /// Reads a trial from the record, with the details that the summary lacks.
-    fn fold(&self, result: &TrialResult) -> Result<Option<FoldedTrial>, RecordError> {
+    fn fold(&self, trial: &TrialSummary) -> Result<Option<FoldedTrial>, RecordError> {
         let options = FoldOptions {
             payload_bytes: 8 * 1024 * 1024,
             ..FoldOptions::default()
         };
-        let file = self.run.trial_file(&result.file);
+        let file = self.trial_file(trial);
         file.map(|file| fold_trial(self.run, &file, &options))
             .transpose()
+    }
+
+    /// The file of a trial's result; `None` if it has not ended.
+    fn trial_file(&self, trial: &TrialSummary) -> Option<TrialFile> {
+        self.run.trial_file(&trial.file()?)
     }
 }

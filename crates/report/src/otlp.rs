@@ -30,7 +30,7 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
         let Some(result) = &trial.result else {
             continue;
         };
-        let Some(file) = report.run.trial_file(&result.file) else {
+        let Some(file) = report.trial_file(trial) else {
             continue;
         };
         let options = FoldOptions {

@@ -13,7 +13,7 @@ use proctor_core::event::Outcome;
 use proctor_core::gate::CaseVerdict;
 use proctor_core::printable::printable;
 use proctor_core::record::RecordError;
-use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
+use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
 
 pub(crate) use self::lines::Page;
 use crate::evidence::{self, EvidenceLine, Layout};
@@ -173,7 +173,7 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRef<'_>) -> Result<
         (None, Outcome::Failed | Outcome::Errored) => facts.push("cause unclear".to_owned()),
         (None, _) => {}
     }
-    facts.extend(words::time(result.duration));
+    facts.extend(words::time(result.duration()));
     if agent.verdict(&case.case) == CaseVerdict::Met {
         facts.push(format!("FLAKY {}", sentences::passed(agent)));
         facts.push("meets its pass rule".to_owned());
@@ -184,7 +184,7 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRef<'_>) -> Result<
     let lines = if report.brief {
         Some(evidence::brief(result))
     } else {
-        let folded = report.fold(result)?;
+        let folded = report.fold(trial)?;
         folded.map(|folded| evidence::lines(&case.case, result, &folded))
     };
     for line in lines.unwrap_or_default() {
@@ -282,7 +282,7 @@ fn passed(page: &mut Page, report: &Report<'_>) {
         for (case, agent) in &cells {
             let trials = &agent.trials;
             let results = trials.iter().filter_map(|trial| trial.result.as_ref());
-            let time = words::time(results.map(|result| result.duration).sum());
+            let time = words::time(results.map(TrialResult::duration).sum());
             let mut facts = Vec::from_iter(agent_fact(report, agent));
             let passed = sentences::passed(agent);
             let (label, style) = if is_flaky(agent) {

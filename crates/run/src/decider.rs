@@ -3,12 +3,13 @@
 //! Its main type is [`Decider`]. It asks the same functions as the gate of the record, so that a run never stops
 //! with an answer that its record does not give.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use proctor_core::event::{Outcome, RunEnded};
+use proctor_core::event::{Outcome, RunEnded, TrialEnded};
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::record::{RecordError, RunReader};
-use proctor_core::summary::Summary;
+use proctor_core::summary::{Summary, TrialResult};
 
 /// The outcomes so far, and what they decide.
 pub(crate) struct Decider {
@@ -17,6 +18,8 @@ pub(crate) struct Decider {
     /// cases until it is decided.
     by_rate: bool,
     is_decided: bool,
+    /// A result for each outcome, which all trials share.
+    results: HashMap<Outcome, TrialResult>,
 }
 
 impl Decider {
@@ -29,6 +32,7 @@ impl Decider {
         let mut this = Self {
             by_rate: gates.is_some_and(|gates| gates.replaces_default()),
             is_decided: false,
+            results: HashMap::new(),
             summary,
         };
         this.decide();
@@ -37,7 +41,15 @@ impl Decider {
 
     /// Notes the outcome of a trial.
     pub(crate) fn take(&mut self, case: &str, agent: &str, repeat: u32, outcome: Outcome) {
-        self.summary.note(case, agent, repeat, outcome);
+        let result = self.results.entry(outcome).or_insert_with(|| {
+            let ended = TrialEnded {
+                outcome,
+                reason: None,
+                blame: None,
+            };
+            TrialResult::of_end(&ended, String::new(), None)
+        });
+        self.summary.note(case, agent, repeat, result.clone());
         self.decide();
     }
 

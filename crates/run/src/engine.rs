@@ -18,6 +18,7 @@
 //! ```
 
 pub mod calibrate;
+mod changed;
 mod config;
 pub mod consent;
 mod contract;
@@ -30,6 +31,7 @@ pub mod extensions;
 mod folder;
 pub mod gates;
 pub mod host;
+mod labels;
 pub mod offers;
 mod opening;
 pub mod options;
@@ -67,6 +69,7 @@ use crate::trial_folder::TrialFolder;
 pub use self::ending::{RunResult, RunStopCause};
 pub use self::error::EngineError;
 pub use self::host::{Host, NonInteractiveHost};
+pub use self::labels::TrialLabels;
 pub use self::options::{CheckOptions, EvalsOptions, RunSource};
 pub use self::prepare::PreparedRun;
 pub use self::running::{RunCompletion, RunInProgress};

@@ -3,13 +3,14 @@
 //! Its main function is [`run`]. It starts trials, collects their results, and handles requests to
 //! stop; all decisions are made here.
 
-use std::collections::{BTreeMap, VecDeque};
+mod trials;
+
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use proctor_core::event::{Outcome, TrialEnded, TrialStarted};
-use proctor_core::record::{RecordError, TrialStarter, trial_stem};
-use proctor_core::redact::Redactor;
+use proctor_core::record::{RecordError, TrialStarter, trial_name, trial_stem};
 use proctor_core::suite::{Limits, Suite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -23,6 +24,8 @@ use crate::trial_folder::FolderPool;
 use proctor_models::RetryWait;
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
+
+pub use self::trials::{TrialList, TrialOutcomes, TrialStems};
 
 /// A trial of the plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,12 +49,7 @@ impl TrialSpec {
     /// A name that is unique in the run and equal for all attempts.
     pub fn name(&self, suite: &Suite) -> String {
         let (case, agent) = (&suite.cases[self.case], &suite.agents[self.agent]);
-        format!("{}:{}:{}", case.id, agent.name, self.repeat)
-    }
-
-    /// The file name of its record, without attempt and extension.
-    pub fn stem(&self, suite: &Suite, redactor: &Redactor) -> String {
-        trial_stem(&redactor.text(&self.name(suite)))
+        trial_name(&case.id.0, &agent.name, self.repeat)
     }
 }
 
@@ -84,11 +82,9 @@ pub struct RunnerResult {
     pub stopped: Option<String>,
     /// Whether the user interrupted the run.
     pub interrupted: bool,
-    pub ended: TrialOutcomes,
+    /// The outcome of each trial that ended, by its position in the list.
+    pub ended: Vec<Option<Outcome>>,
 }
-
-/// The latest attempt and its outcome for each trial, by the stem of the trial's files.
-pub type TrialOutcomes = BTreeMap<String, (u32, Outcome)>;
 
 /// Why a run could not continue.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +101,7 @@ pub async fn run(
     context: Arc<RunContext>,
     records: TrialStarter,
     started: Instant,
-    trials: Vec<TrialSpec>,
+    trials: Arc<TrialList>,
     options: RunnerOptions,
     progress: mpsc::UnboundedSender<Progress>,
     mut interrupts: mpsc::UnboundedReceiver<()>,
@@ -118,6 +114,10 @@ pub async fn run(
     if decider.is_some() {
         in_rounds(&mut waiting, &trials);
     }
+    let finished = RunnerResult {
+        ended: vec![None; trials.len()],
+        ..RunnerResult::default()
+    };
     let mut runner = Runner {
         context,
         records,
@@ -131,7 +131,7 @@ pub async fn run(
         progress,
         detailed: options.detailed,
         first: options.first,
-        finished: RunnerResult::default(),
+        finished,
         error: None,
     };
     let mut hears = true;
@@ -158,19 +158,19 @@ pub async fn run(
 #[derive(Debug, PartialEq)]
 struct TrialBatch {
     width: usize,
-    trials: VecDeque<usize>,
+    trials: VecDeque<u32>,
 }
 
 /// Splits trials into batches. Each batch ends before the next one starts.
-fn batches(trials: &[TrialSpec], width: Parallelism) -> VecDeque<TrialBatch> {
-    let all = || trials.iter().enumerate();
-    let batch = |width: usize, trials: VecDeque<usize>| TrialBatch {
+fn batches(trials: &TrialList, width: Parallelism) -> VecDeque<TrialBatch> {
+    let all = || (0_u32..).zip(trials.iter());
+    let batch = |width: usize, trials: VecDeque<u32>| TrialBatch {
         width: width.max(1),
         trials,
     };
     let batches = match width {
-        Parallelism::Any(width) => vec![batch(width, (0..trials.len()).collect())],
-        Parallelism::Willing(1) => vec![batch(1, (0..trials.len()).collect())],
+        Parallelism::Any(width) => vec![batch(width, all().map(|(at, _)| at).collect())],
+        Parallelism::Willing(1) => vec![batch(1, all().map(|(at, _)| at).collect())],
         Parallelism::Willing(width) => {
             let those = |parallel: bool| all().filter(move |(_, t)| t.parallel == parallel);
             vec![
@@ -186,10 +186,10 @@ fn batches(trials: &[TrialSpec], width: Parallelism) -> VecDeque<TrialBatch> {
 }
 
 /// Orders the trials of each batch by rounds: the first trial of every case comes before the second of any.
-fn in_rounds(batches: &mut VecDeque<TrialBatch>, trials: &[TrialSpec]) {
+fn in_rounds(batches: &mut VecDeque<TrialBatch>, trials: &TrialList) {
     for batch in batches {
         let waiting = batch.trials.make_contiguous();
-        waiting.sort_by_key(|at| trials[*at].repeat);
+        waiting.sort_by_cached_key(|at| trials.get(*at as usize).map(|spec| spec.repeat));
     }
 }
 
@@ -200,7 +200,7 @@ struct Runner {
     context: Arc<RunContext>,
     records: TrialStarter,
     started: Instant,
-    trials: Vec<TrialSpec>,
+    trials: Arc<TrialList>,
     waiting: VecDeque<TrialBatch>,
     decider: Option<Decider>,
     running: JoinSet<TrialTaskResult>,
@@ -223,7 +223,7 @@ impl Runner {
             if self.running.len() >= batch.width {
                 return;
             }
-            match batch.trials.pop_front() {
+            match batch.trials.pop_front().map(|trial| trial as usize) {
                 Some(trial) if !self.is_needed(trial) => {
                     let trial = self.first + trial;
                     let _ = self.progress.send(Progress::NotNeeded { trial });
@@ -241,16 +241,18 @@ impl Runner {
 
     /// Whether a trial can change the answer of the gate.
     fn is_needed(&self, at: usize) -> bool {
-        let spec = &self.trials[at];
+        let (Some(decider), Some(spec)) = (&self.decider, self.trials.get(at)) else {
+            return true;
+        };
         let suite = &self.context.suite;
         let (case, agent) = (&suite.cases[spec.case], &suite.agents[spec.agent]);
-        self.decider
-            .as_ref()
-            .is_none_or(|decider| decider.is_needed(&case.id.0, &agent.name))
+        decider.is_needed(&case.id.0, &agent.name)
     }
 
     fn start_one(&mut self, at: usize) -> Result<(), RecordError> {
-        let spec = &self.trials[at];
+        let Some(spec) = self.trials.get(at) else {
+            return Ok(());
+        };
         let suite = &self.context.suite;
         let (case, agent) = (&suite.cases[spec.case], &suite.agents[spec.agent]);
         let name = spec.name(suite);
@@ -272,7 +274,7 @@ impl Runner {
             to: self.detailed.then(|| self.progress.clone()),
         };
         watch.started();
-        let stem = spec.stem(suite, &self.context.redactor);
+        let stem = trial_stem(&self.context.redactor.text(&name));
         let folder = self.folders.open(&stem);
         let trial = Trial {
             context: self.context.clone(),
@@ -303,15 +305,16 @@ impl Runner {
             Ok(ended) => ended,
             Err(error) => return self.give_up(RunError::Record(error)),
         };
-        let spec = &self.trials[trial];
+        let Some(spec) = self.trials.get(trial) else {
+            return;
+        };
         let known_failure = spec.known_failure;
         if let Some(files) = &self.context.ended_files {
             // Whoever receives them may have stopped.
             let _ = files.send(format!("{stem}.{}.jsonl", spec.attempt));
         }
-        let outcome = (spec.attempt, ended.outcome);
-        self.finished.ended.insert(stem, outcome);
         let outcome = ended.outcome;
+        self.finished.ended[trial] = Some(outcome);
         if let Some(decider) = &mut self.decider {
             let suite = &self.context.suite;
             let (case, agent) = (&suite.cases[spec.case], &suite.agents[spec.agent]);

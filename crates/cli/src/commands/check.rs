@@ -222,8 +222,7 @@ pub(super) fn run_prepared(
     let mut screen = if flags.quiet {
         RunScreen::quiet()
     } else {
-        let names = run.names();
-        let display = Display::new(names, vec![redactor.clone()], flags, is_terminal);
+        let display = Display::new(run.labels(), vec![redactor.clone()], flags, is_terminal);
         RunScreen::start(display.with_heading(heading))
     };
     let over = runtime.block_on(follow(&mut run, &mut screen, &mut heard, host));

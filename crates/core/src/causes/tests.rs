@@ -1,11 +1,8 @@
 //! Which trials have the same cause.
 
-use std::time::Duration;
-
-use crate::event::PlannedCase;
-use crate::fold::ModelActivity;
+use crate::event::{PlannedCase, TrialEnded};
 use crate::pass_rule::TrialCounts;
-use crate::summary::{ModelSpending, UnmetCheck};
+use crate::summary::UnmetCheck;
 
 use super::*;
 
@@ -63,7 +60,6 @@ fn case(name: &str) -> PlannedCase {
 type Failure = (Outcome, Option<Blame>, Option<&'static str>, &'static str);
 
 fn trial((outcome, blame, check, reason): Failure) -> TrialSummary {
-    let spent = ModelSpending::from(&ModelActivity::default());
     let decisive = check.map(|check| {
         Box::new(UnmetCheck {
             check: check.to_owned(),
@@ -74,22 +70,15 @@ fn trial((outcome, blame, check, reason): Failure) -> TrialSummary {
         Some(check) => format!("{check}: {reason} (and 1 more)"),
         None => reason.to_owned(),
     };
+    let ended = TrialEnded {
+        outcome,
+        reason: Some(reason),
+        blame,
+    };
     TrialSummary {
         repeat: 1,
         attempts: 1,
-        result: Some(TrialResult {
-            file: "a.1.jsonl".to_owned(),
-            attempt: 1,
-            outcome,
-            blame,
-            reason: Some(reason),
-            decisive,
-            duration: Duration::ZERO,
-            selection: None,
-            agent: spent,
-            judge: spent,
-            kept_folder: None,
-        }),
+        result: Some(TrialResult::of_check(&ended, decisive)),
     }
 }
 
@@ -188,7 +177,7 @@ fn a_trial_that_ended_for_another_reason_than_its_checks_says_that_reason() {
     let trial = &mut cases[0].agents[0].trials[0];
     let died = "the server `fs` failed while the agent worked: it exited with code 134";
     if let Some(result) = &mut trial.result {
-        result.reason = Some(died.to_owned());
+        result.end_mut().reason = Some(died.to_owned());
     }
     let agent = &cases[0].agents[0];
     let groups = group([(&cases[0], agent, &agent.trials[0])]);

@@ -137,7 +137,7 @@ impl CellFacts {
 
     fn take(&mut self, result: &TrialResult) {
         self.trials += 1;
-        let spent = &result.agent;
+        let spent = result.agent();
         if spent.unmetered == 0 && (spent.usage.is_known() || spent.turns == 0) {
             self.tokens = self.tokens.saturating_add(spent.usage.total());
         } else {
@@ -147,7 +147,7 @@ impl CellFacts {
             Some(cost) => self.cost_usd += cost,
             None => self.unknown_cost += 1,
         }
-        self.durations.push(result.duration);
+        self.durations.push(result.duration());
         if self.reason.is_none() && result.outcome != Outcome::Passed {
             self.reason = reason(result);
         }

@@ -10,6 +10,24 @@ use crate::duration;
 use crate::pattern::Pattern;
 use crate::problem::{Code, Problem, Span, WithSpan};
 
+// The schemas of generic types, built once for all of them.
+
+fn nullable(schema: &Value) -> Value {
+    json!({"anyOf": [schema, {"type": "null"}]})
+}
+
+fn optional_list(items: &Value) -> Value {
+    json!({"type": ["array", "null"], "items": items})
+}
+
+fn filled_list(items: &Value) -> Value {
+    json!({"type": "array", "minItems": 1, "items": items})
+}
+
+fn table(values: &Value) -> Value {
+    json!({"type": ["object", "null"], "additionalProperties": values})
+}
+
 impl<T: Decode> Decode for Option<T> {
     const DECIDES: bool = T::DECIDES;
 
@@ -25,7 +43,7 @@ impl<T: Decode> Decode for Option<T> {
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
-        json!({"anyOf": [T::schema(definitions), {"type": "null"}]})
+        nullable(&T::schema(definitions))
     }
 }
 
@@ -188,7 +206,7 @@ impl<T: Decode> Decode for Vec<T> {
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
-        json!({"type": ["array", "null"], "items": T::schema(definitions)})
+        optional_list(&T::schema(definitions))
     }
 }
 
@@ -216,7 +234,7 @@ impl<T: Decode> Decode for NonEmpty<T> {
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
-        json!({"type": "array", "minItems": 1, "items": T::schema(definitions)})
+        filled_list(&T::schema(definitions))
     }
 }
 
@@ -265,7 +283,7 @@ impl<T: Decode> Decode for Table<T> {
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
-        json!({"type": ["object", "null"], "additionalProperties": T::schema(definitions)})
+        table(&T::schema(definitions))
     }
 }
 

@@ -30,7 +30,7 @@ pub fn check_rates(
     if task.is_none() && assertion.is_none() {
         return Ok(Vec::new());
     }
-    let mut definite: HashMap<&str, (&PlannedCase, Option<Outcome>)> = HashMap::new();
+    let mut definite: HashMap<String, (&PlannedCase, Option<Outcome>)> = HashMap::new();
     let mut trials: u64 = 0;
     let counted = summary.trials().filter(|(_, cell, _)| is_counted(cell));
     for (case, _, trial) in counted {
@@ -39,8 +39,8 @@ pub fn check_rates(
             Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut) => true,
             Some(Outcome::Errored | Outcome::Cancelled) | None => false,
         };
-        if let Some(result) = trial.result.as_ref().filter(|_| is_definite) {
-            definite.insert(&result.file, (&case.case, trial.outcome()));
+        if let Some(file) = trial.file().filter(|_| is_definite) {
+            definite.insert(file, (&case.case, trial.outcome()));
         }
     }
     let (mut tasks, mut assertions) = (Share::default(), Share::default());

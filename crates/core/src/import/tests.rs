@@ -61,7 +61,7 @@ impl ImportedRun {
         let (_, _, trial) = trials
             .find(|(found, _, trial)| found.case.name == case && trial.repeat == repeat)
             .unwrap();
-        let file = &trial.result.as_ref().unwrap().file;
+        let file = &trial.file().unwrap();
         let file = self.run.trial_file(file).unwrap();
         fold_trial(&self.run, &file, &FoldOptions::default()).unwrap()
     }

@@ -83,8 +83,17 @@ enum IdentityLine {
 }
 
 impl StoredIndex {
-    /// Finds the lines of these files, which are sorted.
+    /// Finds the lines of these files, which are sorted and all files of the run.
     pub(super) fn read(run: &RunReader, files: &[Box<str>]) -> Self {
+        Self::find(run, files, true)
+    }
+
+    /// Finds the lines of these files, which are sorted and some files of the run. Does not say whether it is whole.
+    pub(super) fn read_part(run: &RunReader, files: &[Box<str>]) -> Self {
+        Self::find(run, files, false)
+    }
+
+    fn find(run: &RunReader, files: &[Box<str>], is_all: bool) -> Self {
         let mut stored = Self {
             reader: None,
             lines: vec![LinePlace::Missing; files.len()],
@@ -98,16 +107,17 @@ impl StoredIndex {
         let file_key = memmem::Finder::new(FILE);
         let mut next = 0;
         let is_read = each_line(&file, |offset, line| match head(line, &file_key) {
-            LineHead::Began => {}
             LineHead::Entry(file) => match position(files, next, file) {
                 Some(index) => {
                     next = index + 1;
                     let bytes = line.len();
                     stored.add(index, LinePlace::At { offset, bytes });
                 }
-                None => stored.reject(line),
+                None if is_all => stored.reject(line),
+                None => {}
             },
-            LineHead::Unknown => stored.reject(line),
+            LineHead::Unknown if is_all => stored.reject(line),
+            LineHead::Began | LineHead::Unknown => {}
         });
         stored.is_whole &= is_read;
         stored.reader = Some(LineReader::new(file));

@@ -190,6 +190,47 @@ fn an_incomplete_index_is_rebuilt_once() {
 }
 
 #[test]
+fn a_run_read_in_parts_has_the_same_entries() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let run = create(&path, "now");
+    for name in ["e", "b", "d", "a", "c"] {
+        end(begin(&run, name, 1), Outcome::Passed);
+    }
+    // An attempt that a killed process left, and its retry.
+    drop(begin(&run, "f", 1));
+    end(begin(&run, "f", 2), Outcome::Failed);
+    drop(run);
+    let reader = RunReader::open(&path).unwrap();
+    // One entry is of another file, and one is missing.
+    let text = fs::read_to_string(index_of(&path)).unwrap();
+    let kept = text
+        .lines()
+        .filter(|line| !line.contains("\"ended\":{\"version\":2,\"run\":\"now\",\"file\":\"c."));
+    let kept: Vec<String> = kept
+        .map(|line| line.replace("\"a.1.jsonl\"", "\"z.1.jsonl\""))
+        .collect();
+    assert!(kept.len() < text.lines().count());
+    fs::write(index_of(&path), kept.join("\n")).unwrap();
+    let before = fs::read(index_of(&path)).unwrap();
+    for names in 1..9 {
+        let mut found = Vec::new();
+        let take = |file: &TrialFile, entry: IndexEntry| found.push((file.clone(), entry));
+        each_in_parts(&reader, IndexScrutiny::Length, names, take).unwrap();
+        let mut expected = Vec::new();
+        each_folded(&reader, |entry| expected.push(entry)).unwrap();
+        let entries: Vec<IndexEntry> = found.into_iter().map(|(_, entry)| entry).collect();
+        assert_eq!(entries, expected, "{names} names at a time");
+        assert_eq!(entries.len(), 7);
+    }
+    assert_eq!(
+        fs::read(index_of(&path)).unwrap(),
+        before,
+        "it is not changed"
+    );
+}
+
+#[test]
 fn a_trial_is_named_by_the_index_without_opening_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let run = three(folder.path());

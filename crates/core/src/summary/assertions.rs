@@ -52,8 +52,8 @@ impl AssertionCounter {
 
     /// The assertions of the attempts that count. Those of earlier attempts don't.
     pub fn finish(&self, summary: &Summary) -> AssertionCount {
-        let results = summary.trials().filter_map(|(_, _, t)| t.result.as_ref());
-        let counts = results.filter_map(|result| self.0.get(&result.file));
+        let files = summary.trials().filter_map(|(_, _, t)| t.file());
+        let counts = files.filter_map(|file| self.0.get(&file));
         counts.fold(AssertionCount::default(), |sum, found| AssertionCount {
             passed: sum.passed + found.count.passed,
             total: sum.total + found.count.total,

@@ -154,7 +154,7 @@ fn the_latest_attempt_that_ended_counts() {
     assert_eq!(trial.attempts, 3);
     let result = trial.result.as_ref().unwrap();
     assert_eq!((result.attempt, result.outcome), (2, Outcome::Passed));
-    assert_eq!(result.duration, Duration::from_micros(100));
+    assert_eq!(result.duration(), Duration::from_micros(100));
     assert_eq!(run.gate(), Gate::Met);
 }
 
@@ -385,12 +385,77 @@ fn findings_and_usage_are_summed_over_all_attempts() {
     );
     let trial = &summary.cases[0].agents[0].trials[0];
     let result = trial.result.as_ref().unwrap();
-    assert_eq!((result.agent.turns, result.blame), (1, Some(Blame::Infra)));
+    assert_eq!(
+        (result.agent().turns, result.blame),
+        (1, Some(Blame::Infra))
+    );
     assert_eq!(
         result.decisive.as_ref().unwrap().verdict,
         Verdict::fail("f")
     );
     assert_eq!(summary.blames(), [((Blame::Infra, true), 1)].into());
+}
+
+#[test]
+fn trials_share_what_is_equal() {
+    let run = Run::planned(&["a"], vec![case("z", 4, None)]);
+    for repeat in [1, 2, 4] {
+        run.ends("z", "a", repeat, 1, Outcome::Passed);
+    }
+    run.ends("z", "a", 3, 1, Outcome::Failed);
+    let reader = RunReader::open(&run.path()).unwrap();
+    let summary = Summary::of_written(&reader).unwrap();
+    assert_eq!(summary, run.summary());
+    let trials = &summary.cases[0].agents[0].trials;
+    assert_eq!(trials.capacity(), 4);
+    let files: Vec<String> = trials.iter().filter_map(TrialSummary::file).collect();
+    assert_eq!(
+        files,
+        [
+            "z.a.1.1.jsonl",
+            "z.a.2.1.jsonl",
+            "z.a.3.1.jsonl",
+            "z.a.4.1.jsonl"
+        ]
+    );
+    // A hundred thousand of them are in memory.
+    assert!(size_of::<TrialSummary>() <= 32);
+}
+
+#[test]
+fn a_file_with_the_usual_name_is_not_stored_with_its_trial() {
+    let run = Run::planned(&["a (m)"], vec![case("z", 3, None)]);
+    for repeat in 1..=3 {
+        let id = "tasks/z.yaml#z";
+        let started = TrialStarted {
+            case: id.to_owned(),
+            agent: Some("a (m)".to_owned()),
+            repeat,
+            attempt: 2,
+        };
+        let name = crate::record::trial_name(id, "a (m)", repeat);
+        let trial = run.writer.trial(10, &name, started).unwrap();
+        let outcome = if repeat == 2 {
+            Outcome::Failed
+        } else {
+            Outcome::Passed
+        };
+        end(trial, outcome);
+    }
+    let summary = run.summary();
+    let trials = &summary.cases[0].agents[0].trials;
+    let [first, second, third] = [0, 1, 2].map(|index| trials[index].result.as_ref().unwrap());
+    assert!(first.shares_with(third) && !first.shares_with(second));
+    let mut names: Vec<String> = trials.iter().filter_map(TrialSummary::file).collect();
+    names.sort();
+    let reader = RunReader::open(&run.path()).unwrap();
+    let files: Vec<String> = reader
+        .trial_names()
+        .unwrap()
+        .into_iter()
+        .map(String::from)
+        .collect();
+    assert_eq!(names, files);
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! One trial of a summary.
 
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::event::{Blame, Outcome};
+use crate::event::{Blame, Outcome, TrialEnded};
 use crate::fold::ModelActivity;
 use crate::index::Attempt;
 use crate::model::Usage;
-use crate::record::PART;
+use crate::record::{ENDED, trial_stem};
 use crate::tool_choice::ToolChoice;
 use crate::verdict::Verdict;
 
@@ -22,10 +25,20 @@ pub struct TrialSummary {
 }
 
 /// The result of one attempt at a trial.
+///
+/// A run may have a hundred thousand of them in memory, so trials share what they have in common (`SharedResults`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialResult {
-    /// The name of its file under `trials/`.
-    pub file: String,
+    /// In microseconds, as in the record.
+    duration: u64,
+    spent: Arc<TrialSpending>,
+    end: Arc<AttemptEnd>,
+}
+
+/// How an attempt at a trial ended. Most trials of a case share it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptEnd {
+    pub(super) file: TrialFileName,
     /// The number of the attempt, from one.
     pub attempt: u32,
     pub outcome: Outcome,
@@ -35,13 +48,26 @@ pub struct TrialResult {
     pub reason: Option<String>,
     /// The first check that failed, or else the first unknown one.
     pub decisive: Option<Box<UnmetCheck>>,
-    pub duration: Duration,
     /// The choice of a selection trial.
     pub selection: Option<Box<ToolChoice>>,
-    pub agent: ModelSpending,
-    pub judge: ModelSpending,
     /// The folder of the trial, if it was kept.
     pub kept_folder: Option<Box<str>>,
+}
+
+/// The name of a trial's file under `trials/`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum TrialFileName {
+    /// The name that Proctor gives to the file of a trial of this `case:agent`.
+    Usual(Arc<str>),
+    Other(Box<str>),
+}
+
+/// What the models of a trial used.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TrialSpending {
+    agent: ModelSpending,
+    /// `None` if the judge's model was not asked.
+    judge: Option<Box<ModelSpending>>,
 }
 
 /// A check that did not pass.
@@ -81,6 +107,12 @@ impl TrialSummary {
         self.result.as_ref().map(|result| result.outcome)
     }
 
+    /// The name of the file of its result under `trials/`; `None` if the trial has not ended.
+    pub fn file(&self) -> Option<String> {
+        let end = &self.result.as_ref()?.end;
+        Some(end.file.text(self.repeat, end.attempt))
+    }
+
     /// Adds another attempt. The latest one that ended counts.
     pub(super) fn take(&mut self, attempt: u32, result: Option<TrialResult>) {
         self.attempts += 1;
@@ -90,6 +122,30 @@ impl TrialSummary {
             .is_none_or(|so_far| so_far.attempt < attempt);
         if is_later && result.is_some() {
             self.result = result;
+        }
+    }
+}
+
+impl TrialFileName {
+    /// The name for a trial of `case:agent` whose file is `file`.
+    pub(super) fn new(file: &str, trial: &Arc<str>, repeat: u32, attempt: u32) -> Self {
+        let usual = Self::Usual(trial.clone());
+        if usual.text(repeat, attempt) == file {
+            usual
+        } else {
+            Self::Other(file.into())
+        }
+    }
+
+    fn text(&self, repeat: u32, attempt: u32) -> String {
+        match self {
+            Self::Usual(trial) => {
+                format!(
+                    "{}.{attempt}{ENDED}",
+                    trial_stem(&format!("{trial}:{repeat}"))
+                )
+            }
+            Self::Other(file) => file.to_string(),
         }
     }
 }
@@ -105,45 +161,147 @@ impl From<&ModelActivity> for ModelSpending {
     }
 }
 
-impl TrialResult {
-    /// A result of which only the outcome is known.
-    pub(super) fn ended(outcome: Outcome) -> Self {
-        let nothing = ModelSpending::from(&ModelActivity::default());
+impl ModelSpending {
+    /// No request.
+    const NOTHING: Self = Self {
+        turns: 0,
+        usage: Usage {
+            input: None,
+            output: None,
+            cached: None,
+            cache_written: None,
+            reasoning: None,
+        },
+        unmetered: 0,
+        cost_usd: Some(0.0),
+    };
+}
+
+impl TrialSpending {
+    pub(super) fn of(attempt: &Attempt) -> Self {
+        let judge = ModelSpending::from(&attempt.judge);
         Self {
-            file: String::new(),
-            attempt: 1,
-            outcome,
-            blame: None,
-            reason: None,
-            decisive: None,
-            duration: Duration::ZERO,
-            selection: None,
-            agent: nothing,
-            judge: nothing,
-            kept_folder: None,
+            agent: ModelSpending::from(&attempt.agent),
+            judge: (judge != ModelSpending::NOTHING).then(|| Box::new(judge)),
         }
     }
 
-    /// The result of an attempt in a file; `None` if it has not ended.
-    pub(super) fn of(file: &str, attempt: u32, result: &Attempt) -> Option<Self> {
-        // The rename ends a trial: the outcome in a `.part` file does not count.
-        let ended = result.ended.as_ref().filter(|_| !file.ends_with(PART))?;
+    /// Whoever is equal has the same hash.
+    pub(super) fn hash(&self, hasher: &RandomState) -> u64 {
+        let ModelSpending {
+            turns,
+            usage,
+            unmetered,
+            cost_usd,
+        } = self.agent;
+        let tokens = [usage.input, usage.output, usage.cached, usage.reasoning];
+        // Zero has two forms, which are equal.
+        let cost = cost_usd.filter(|cost| *cost != 0.0).map(f64::to_bits);
+        let judge = self.judge.as_ref().map(|judge| judge.usage.input);
+        hasher.hash_one((turns, tokens, unmetered, cost, judge))
+    }
+}
+
+impl AttemptEnd {
+    /// The end of an attempt in a file; `None` if it has not ended.
+    pub(super) fn of(file: TrialFileName, attempt: u32, result: &Attempt) -> Option<Self> {
+        let ended = result.ended.as_ref()?;
         let decisive = result.decisive().map(|check| UnmetCheck {
             check: check.check.clone(),
             verdict: check.verdict.clone(),
         });
         Some(Self {
-            file: file.to_owned(),
+            file,
             attempt,
             outcome: ended.outcome,
             blame: ended.blame,
             reason: ended.reason.clone(),
             decisive: decisive.map(Box::new),
-            duration: result.duration,
             selection: result.selection.clone(),
-            agent: ModelSpending::from(&result.agent),
-            judge: ModelSpending::from(&result.judge),
             kept_folder: result.kept_folder.as_deref().map(Box::from),
         })
+    }
+
+    /// Whoever is equal has the same hash.
+    pub(super) fn hash(&self, hasher: &RandomState) -> u64 {
+        let (file, reason, kept) = (&self.file, &self.reason, &self.kept_folder);
+        hasher.hash_one((file, self.attempt, self.outcome, self.blame, reason, kept))
+    }
+}
+
+impl Deref for TrialResult {
+    type Target = AttemptEnd;
+
+    fn deref(&self) -> &AttemptEnd {
+        &self.end
+    }
+}
+
+impl TrialResult {
+    pub(super) fn new(duration: Duration, spent: Arc<TrialSpending>, end: Arc<AttemptEnd>) -> Self {
+        Self {
+            duration: u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
+            spent,
+            end,
+        }
+    }
+
+    /// A result without times and spending.
+    pub fn of_end(ended: &TrialEnded, file: String, selection: Option<Box<ToolChoice>>) -> Self {
+        let spent = TrialSpending {
+            agent: ModelSpending::NOTHING,
+            judge: None,
+        };
+        let end = AttemptEnd {
+            file: TrialFileName::Other(file.into()),
+            attempt: 1,
+            outcome: ended.outcome,
+            blame: ended.blame,
+            reason: ended.reason.clone(),
+            decisive: None,
+            selection,
+            kept_folder: None,
+        };
+        Self::new(Duration::ZERO, Arc::new(spent), Arc::new(end))
+    }
+
+    /// A result that a check decided.
+    #[cfg(test)]
+    pub(crate) fn of_check(ended: &TrialEnded, decisive: Option<Box<UnmetCheck>>) -> Self {
+        let mut result = Self::of_end(ended, "a.1.jsonl".to_owned(), None);
+        result.end_mut().decisive = decisive;
+        result
+    }
+
+    /// Whether both results are in memory once, except for the duration.
+    #[cfg(test)]
+    pub(super) fn shares_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.spent, &other.spent) && Arc::ptr_eq(&self.end, &other.end)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn end_mut(&mut self) -> &mut AttemptEnd {
+        Arc::make_mut(&mut self.end)
+    }
+
+    pub fn duration(&self) -> Duration {
+        Duration::from_micros(self.duration)
+    }
+
+    pub(crate) fn micros(&self) -> u64 {
+        self.duration
+    }
+
+    /// What the agent's model used.
+    pub fn agent(&self) -> &ModelSpending {
+        &self.spent.agent
+    }
+
+    /// What the judge's model used.
+    pub fn judge(&self) -> &ModelSpending {
+        self.spent
+            .judge
+            .as_deref()
+            .unwrap_or(&ModelSpending::NOTHING)
     }
 }

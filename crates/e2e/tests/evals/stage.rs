@@ -25,7 +25,7 @@ use proctor_e2e::{Fixture, log_lines};
 use proctor_models::{Budget, Meter, Model, ScriptedModel};
 use proctor_run::agent::KnownOffers;
 use proctor_run::context::{RunContext, Worker};
-use proctor_run::runner::{self, Parallelism, RunnerOptions, TrialSpec};
+use proctor_run::runner::{self, Parallelism, RunnerOptions, TrialList, TrialSpec};
 use proctor_run::trial_folder::KeepOption;
 use proctor_wire::client::{Client, Era, ListError, ListLimits, Timeouts};
 use proctor_wire::evals;
@@ -340,7 +340,7 @@ impl Stage {
             let client = self.connect().await;
             context.shared.insert(SHIP.to_owned(), client);
         }
-        let trials: Vec<TrialSpec> = (0..context.suite.cases.len()).map(spec).collect();
+        let trials: TrialList = (0..context.suite.cases.len()).map(spec).collect();
         let (progress, _told) = unbounded_channel();
         let (_interrupt, interrupts) = unbounded_channel();
         let options = RunnerOptions {
@@ -355,7 +355,7 @@ impl Stage {
             context.clone(),
             writer.trials(),
             Instant::now(),
-            trials,
+            Arc::new(trials),
             options,
             progress,
             interrupts,

@@ -1,5 +1,7 @@
 //! The order in which the details of trials go into a file of limited size.
 
+use std::borrow::Cow;
+
 use proctor_core::event::{Outcome, PlannedCase};
 use proctor_core::summary::Summary;
 
@@ -15,7 +17,7 @@ pub(super) struct DetailOrder<'a> {
 /// A trial and the file of its record.
 pub(super) struct RecordedTrial<'a> {
     pub(super) case: &'a PlannedCase,
-    pub(super) file: &'a str,
+    pub(super) file: Cow<'a, str>,
 }
 
 /// The trials that did not pass; then the first passed trial of each case and agent; then the rest.
@@ -26,10 +28,9 @@ pub(super) fn detail_order<'a>(summary: &'a Summary, facts: &'a TrialFacts) -> D
         for trials in &case.agents {
             let mut has_passed = false;
             for trial in &trials.trials {
-                let file = match &trial.result {
-                    Some(result) => Some(result.file.as_str()),
-                    None => facts.unfinished(&case.case.id, &trials.agent, trial.repeat),
-                };
+                let unfinished = || facts.unfinished(&case.case.id, &trials.agent, trial.repeat);
+                let file = trial.file().map(Cow::Owned);
+                let file = file.or_else(|| unfinished().map(Cow::Borrowed));
                 let rank = match trial.outcome() {
                     Some(Outcome::Passed) if has_passed => 2,
                     Some(Outcome::Passed) => {

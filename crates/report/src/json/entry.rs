@@ -310,7 +310,7 @@ fn ours(
         out["knownFailure"] = json!(reason);
     }
     if let (Some(result), Some(folded)) = (&trial.result, folded) {
-        for (key, value) in ended(&case.case, result, folded) {
+        for (key, value) in ended(&case.case, trial, result, folded) {
             out[key] = value;
         }
     }
@@ -319,6 +319,7 @@ fn ours(
 
 fn ended(
     case: &PlannedCase,
+    trial: &TrialSummary,
     result: &TrialResult,
     folded: &FoldedTrial,
 ) -> Vec<(&'static str, Value)> {
@@ -338,11 +339,11 @@ fn ended(
     let checks: Vec<Value> = checks.collect();
     vec![
         ("attempt", json!(result.attempt)),
-        ("file", json!(result.file)),
+        ("file", json!(trial.file())),
         ("blame", json!(result.blame.map(words::blame))),
         ("reason", json!(result.reason)),
         ("folder", json!(work.kept_folder)),
-        ("durationMs", json!(millis(result.duration))),
+        ("durationMs", json!(millis(result.duration()))),
         ("phasesMs", json!(phases)),
         ("checks", Value::Array(checks)),
         ("findings", json!(folded.findings)),

@@ -3,7 +3,7 @@
 use proctor_core::causes::{Cause, group};
 use proctor_core::event::Outcome;
 use proctor_core::gate::CaseVerdict;
-use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
+use proctor_core::summary::{AgentTrials, CaseSummary, Summary, TrialResult};
 
 use super::code::{code, reason};
 use super::document::Section;
@@ -80,7 +80,7 @@ pub(super) fn met(report: &Report<'_>) -> Section {
     let rows: Vec<String> = clean
         .map(|(case, trials)| {
             let results = trials.trials.iter().filter_map(|t| t.result.as_ref());
-            let time = words::time(results.map(|result| result.duration).sum());
+            let time = words::time(results.map(TrialResult::duration).sum());
             let time = time.unwrap_or_else(|| "–".to_owned());
             let name = named(report, case, trials);
             format!("| {name} | {} | {time} |\n", sentences::passed(trials))

@@ -10,7 +10,7 @@ use proctor_core::summary::{Summary, TrialResult};
 use serde::Serialize;
 
 use super::OUTCOMES;
-use super::facts::TrialFacts;
+use super::facts::{AttemptFacts, TrialFacts};
 use super::strings::Strings;
 
 /// The blames of trials. Columns hold their positions.
@@ -79,9 +79,12 @@ impl TrialColumns {
                     columns.repeat.push(trial.repeat);
                     columns.attempts.push(trial.attempts);
                     columns.outcome.push(outcome(trial.outcome()));
-                    let cause = trial.result.as_ref().and_then(|r| causes.get(&*r.file));
+                    let file = trial.file();
+                    let file = file.as_deref();
+                    let cause = file.and_then(|file| causes.get(file));
                     columns.cause.push(cause.copied());
-                    columns.result(trial.result.as_ref(), facts, strings);
+                    let attempt = file.and_then(|file| facts.attempt(file));
+                    columns.result(trial.result.as_ref(), attempt, strings);
                 }
             }
         }
@@ -89,16 +92,21 @@ impl TrialColumns {
     }
 
     /// Adds what the result of a trial tells; `None` adds an empty row.
-    fn result(&mut self, result: Option<&TrialResult>, facts: &TrialFacts, strings: &mut Strings) {
-        let attempt = result.and_then(|result| facts.attempt(&result.file));
+    fn result(
+        &mut self,
+        result: Option<&TrialResult>,
+        attempt: Option<&AttemptFacts>,
+        strings: &mut Strings,
+    ) {
         let blame = result.and_then(|result| result.blame);
         let position = |blame| BLAMES.iter().position(|known| *known == blame);
         self.blame.push(blame.and_then(position));
         self.began.push(attempt.map(|attempt| attempt.began_at));
-        let micros = |result: &TrialResult| u64::try_from(result.duration.as_micros()).ok();
+        let micros = |result: &TrialResult| u64::try_from(result.duration().as_micros()).ok();
         self.duration.push(result.and_then(micros));
-        self.input.push(result.and_then(|r| r.agent.usage.input));
-        self.output.push(result.and_then(|r| r.agent.usage.output));
+        self.input.push(result.and_then(|r| r.agent().usage.input));
+        self.output
+            .push(result.and_then(|r| r.agent().usage.output));
         self.cost.push(result.and_then(cost));
         self.calls.push(attempt.map(|attempt| attempt.calls));
         let check = result.and_then(|result| result.decisive.as_deref());
@@ -115,12 +123,11 @@ impl TrialColumns {
 }
 
 /// The position of the cause of each trial, by the trial's file.
-fn causes_by_file<'a>(causes: &[Cause<'a>]) -> HashMap<&'a str, usize> {
+fn causes_by_file(causes: &[Cause<'_>]) -> HashMap<String, usize> {
     let mut by_file = HashMap::new();
     for (position, cause) in causes.iter().enumerate() {
         for (_, _, trial) in &cause.trials {
-            let file = trial.result.as_ref().map(|result| result.file.as_str());
-            by_file.extend(file.map(|file| (file, position)));
+            by_file.extend(trial.file().map(|file| (file, position)));
         }
     }
     by_file
@@ -134,7 +141,7 @@ fn outcome(outcome: Option<Outcome>) -> usize {
 
 /// What the agent and the judge of a trial cost, if both are known.
 pub(super) fn cost(result: &TrialResult) -> Option<f64> {
-    Some(result.agent.cost_usd? + result.judge.cost_usd?)
+    Some(result.agent().cost_usd? + result.judge().cost_usd?)
 }
 
 fn shortened(reason: &str) -> String {

@@ -188,7 +188,7 @@ fn agent(planned: &PlannedAgent, found: AgentSummary<'_>, summary: &Summary) -> 
     let results: Vec<&TrialResult> = results.filter_map(|(_, _, t)| t.result.as_ref()).collect();
     let micros = results
         .iter()
-        .map(|result| result.duration.as_secs_f64() * 1e6);
+        .map(|result| result.duration().as_secs_f64() * 1e6);
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
     AgentPage {
         name: planned.name.clone(),
@@ -217,7 +217,7 @@ fn agent(planned: &PlannedAgent, found: AgentSummary<'_>, summary: &Summary) -> 
 fn tokens(result: &TrialResult) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "far fewer tokens than 2^52")]
     let number = |count: u64| count as f64;
-    let usage = &result.agent.usage;
+    let usage = &result.agent().usage;
     Some(number(usage.input?) + number(usage.output?))
 }
 
@@ -261,7 +261,7 @@ fn case(planned: &PlannedCase, cells: Vec<Option<CellPage>>, results: &[&TrialRe
     let shown = || cells.iter().flatten();
     let passed: u32 = shown().map(|cell| cell.passed).sum();
     let not_passed: u32 = shown().map(|cell| cell.not_passed).sum();
-    let micros = results.iter().map(|r| r.duration.as_secs_f64() * 1e6);
+    let micros = results.iter().map(|r| r.duration().as_secs_f64() * 1e6);
     let median = QuantilesPage::of(micros.collect(), |_| String::new());
     // A case that did not run has used nothing that is known.
     let has_run = !results.is_empty();

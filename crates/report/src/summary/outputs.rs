@@ -103,7 +103,7 @@ pub(super) fn tasks(run: &RunSummary<'_>) -> Value {
 
 fn task(run: &RunSummary<'_>, case: &CaseSummary, trial: &TrialSummary) -> Value {
     let result = trial.result.as_ref();
-    let assertions = result.and_then(|result| run.assertions.of(&result.file));
+    let assertions = trial.file().and_then(|file| run.assertions.of(&file));
     let failed = assertions.map_or(&[][..], |found| &found.failed);
     let mut task = json!({
         "name": case.case.name,

@@ -147,18 +147,18 @@ fn spent(cell: &Cell<'_>) -> [String; 3] {
         .iter()
         .filter_map(|trial| trial.result.as_ref())
         .collect();
-    let mut times: Vec<Duration> = results.iter().map(|result| result.duration).collect();
+    let mut times: Vec<Duration> = results.iter().map(|result| result.duration()).collect();
     times.sort();
     let median = times.get(times.len() / 2).copied().and_then(words::time);
-    let tokens = results.iter().map(|result| result.agent.usage.total());
+    let tokens = results.iter().map(|result| result.agent().usage.total());
     let tokens: u64 = tokens.sum();
-    let is_unmetered = results.iter().any(|result| result.agent.unmetered > 0);
+    let is_unmetered = results.iter().any(|result| result.agent().unmetered > 0);
     let tokens = match (tokens, is_unmetered) {
         (0, true) => "unknown".to_owned(),
         (tokens, true) => format!("≥{}", words::thousands(tokens)),
         (tokens, false) => words::thousands(tokens),
     };
-    let costs = results.iter().map(|result| result.agent.cost_usd);
+    let costs = results.iter().map(|result| result.agent().cost_usd);
     let cost: Option<f64> = costs.sum();
     [
         median.unwrap_or_else(|| "–".to_owned()),

@@ -24,7 +24,7 @@ fn trial(sample: &Sample, case: &str, repeat: u32) -> TrialPage {
     let mut trials = sample.summary.trials();
     let found = trials.find(|(of, _, trial)| of.case.name == case && trial.repeat == repeat);
     let (case, _, trial) = found.expect("a trial");
-    let file = &trial.result.as_ref().expect("a result").file;
+    let file = &trial.file().expect("a result");
     TrialPage::load(&sample.report(), &case.case, file, 0, 500)
 }
 
@@ -150,7 +150,7 @@ fn a_trial_is_read_in_parts() {
     let mut trials = sample.summary.trials();
     let found = trials.find(|(of, _, trial)| of.case.name == "read a file" && trial.repeat == 2);
     let (case, _, row) = found.unwrap();
-    let file = &row.result.as_ref().unwrap().file;
+    let file = &row.file().unwrap();
     let (mut items, mut from) = (Vec::new(), 0);
     loop {
         let part = TrialPage::load(&sample.report(), &case.case, file, from, 2);
@@ -169,7 +169,7 @@ fn a_trial_is_read_in_parts() {
 fn a_trial_whose_record_is_gone_says_so_and_passes_nothing() {
     let sample = Sample::new();
     let (case, _, row) = sample.summary.trials().next().unwrap();
-    let file = &row.result.as_ref().unwrap().file;
+    let file = &row.file().unwrap();
     let path = sample.run.folder().join("trials").join(file);
     for broken in ["{\"seq\":1,", "not JSON\n{}\n", ""] {
         std::fs::write(&path, broken).unwrap();

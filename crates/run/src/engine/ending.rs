@@ -6,18 +6,17 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::time::Duration;
 
-use proctor_core::event::RunEnded;
-use proctor_core::event::{NotRunOutcome, SkippedEval};
+use proctor_core::event::{NotRunOutcome, RunEnded, SkippedEval};
 use proctor_core::gate::Gate;
 use proctor_core::overview::Overview;
 use proctor_core::record::{RecordError, RunReader};
 use proctor_core::redact::Redactor;
-use proctor_core::summary::{Summary, TrialResult};
+use proctor_core::summary::Summary;
 
+use super::changed::{SeenTrials, changed};
 use super::folder::OpenRun;
 use super::running::{RunCompletion, RunInProgress};
 use super::sharding;
-use crate::runner::TrialOutcomes;
 
 /// The result of a run.
 pub struct RunResult {
@@ -78,12 +77,10 @@ impl RunInProgress {
             cleanup,
             ..
         } = self;
-        // Frees memory: the summary reads the trials from the record.
-        written.trials = Vec::new();
         let at = written.at();
         written.writer.flush();
         let summed = RunReader::open(written.writer.folder())
-            .and_then(|reader| Ok((Summary::of_run(&reader)?, reader)));
+            .and_then(|reader| Ok((Summary::of_written(&reader)?, reader)));
         let (mut summary, record) = match summed {
             Ok(summed) => summed,
             Err(error) => {
@@ -99,8 +96,14 @@ impl RunInProgress {
                 return Err(error);
             }
         };
-        let before = std::mem::take(&mut written.ended);
-        let changed = changed(&completion, before, &outcomes(&summary, &record));
+        let changed = match &completion {
+            RunCompletion::Finished(finished) => {
+                let before = std::mem::take(&mut written.ended);
+                let seen = SeenTrials::new(&written.trials, &written.stems, &finished.ended);
+                changed(seen, before, &summary, &record)
+            }
+            _ => BTreeSet::new(),
+        };
         let changed = changed.iter().map(|stem| redactor.text(stem).into_owned());
         summary.changed_trials.extend(changed);
         Ok(SummedRun {
@@ -209,34 +212,6 @@ fn shard_exit(completion: &RunCompletion, summary: &Summary) -> (u8, Option<Stri
         _ if exit == FAILED => (INCONCLUSIVE, note),
         _ => (exit, note),
     }
-}
-
-/// The outcomes of all trials, as the record has them.
-pub(super) fn outcomes(summary: &Summary, record: &RunReader) -> TrialOutcomes {
-    let results = summary
-        .trials()
-        .filter_map(|(_, _, trial)| trial.result.as_ref());
-    let outcome = |result: &TrialResult| {
-        let file = record.trial_file(&result.file)?;
-        Some((file.stem, (file.attempt, result.outcome)))
-    };
-    results.filter_map(outcome).collect()
-}
-
-/// The trials whose outcome in the record differs from the outcome that this process saw. An agent may
-/// have tampered with the record.
-fn changed(
-    completion: &RunCompletion,
-    mut before: TrialOutcomes,
-    recorded: &TrialOutcomes,
-) -> BTreeSet<String> {
-    let RunCompletion::Finished(finished) = completion else {
-        return BTreeSet::new();
-    };
-    before.extend(finished.ended.clone());
-    let all = before.keys().chain(recorded.keys());
-    let changed = all.filter(|stem| before.get(*stem) != recorded.get(*stem));
-    changed.cloned().collect()
 }
 
 /// An invalid eval fails the run, whatever the results of the others.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proctor_core::event::{
@@ -11,21 +12,22 @@ use proctor_core::record::{self, RecordOptions, RunReader, RunWriter};
 use proctor_core::summary::Summary;
 use proctor_models::SpendingTotal;
 
-use super::ending;
+use super::changed;
 use super::error::EngineError;
 use super::options::RunOptions;
 use super::runs::{self, RUNS};
 use super::{Engine, PreparedRun, RunInProgress};
 use super::{sharding, source_context};
 use crate::context::RunContext;
-use crate::runner::{TrialOutcomes, TrialSpec};
+use crate::runner::{TrialList, TrialOutcomes, TrialSpec, TrialStems};
 
 /// The open record of a run, and the trials that are left.
 pub(super) struct OpenRun {
     pub(super) writer: RunWriter,
     /// The start of the run; for a resumed run, shifted by the time of the interruption.
     pub(super) started: Instant,
-    pub(super) trials: Vec<TrialSpec>,
+    pub(super) trials: Arc<TrialList>,
+    pub(super) stems: TrialStems,
     /// The server information from before the interruption.
     pub(super) seen: Vec<ServerSeen>,
     /// The outcomes of trials from before the interruption.
@@ -79,7 +81,7 @@ pub(super) fn open(engine: &Engine, prepared: PreparedRun) -> Result<RunInProgre
     };
     let is_resumed = is_resumed || resumed.is_some();
     let written = match resumed {
-        Some((folder, retry_errors)) => resume(&folder, &context, trials, retry_errors)?,
+        Some((folder, retry_errors)) => resume(&folder, &context, &trials, retry_errors)?,
         None => create(engine, &options, &context, planned, trials)?,
     };
     Ok(RunInProgress {
@@ -99,7 +101,7 @@ fn create(
     options: &RunOptions,
     context: &RunContext,
     planned: RunPlanned,
-    trials: Vec<TrialSpec>,
+    trials: TrialList,
 ) -> Result<OpenRun, EngineError> {
     let source = (!options.no_context)
         .then(|| source_context::read(Path::new("."), &engine.environment))
@@ -125,16 +127,17 @@ fn create(
     Ok(OpenRun {
         writer,
         started,
-        trials,
+        trials: Arc::new(trials),
+        stems: TrialStems::new(&context.suite, redactor),
         seen: Vec::new(),
-        ended: TrialOutcomes::new(),
+        ended: TrialOutcomes::default(),
     })
 }
 
 fn resume(
     folder: &Path,
     context: &RunContext,
-    mut trials: Vec<TrialSpec>,
+    trials: &TrialList,
     retry_errors: bool,
 ) -> Result<OpenRun, EngineError> {
     let redactor = &context.redactor;
@@ -166,15 +169,18 @@ fn resume(
         let known = attempts.entry(trial.stem).or_default();
         *known = trial.attempt.max(*known);
     }
-    trials.retain_mut(|spec| {
-        let stem = spec.stem(&context.suite, redactor);
-        spec.attempt = attempts.get(&stem).copied().unwrap_or(0) + 1;
-        match ended.get(&stem).map(|(_, outcome)| outcome) {
+    let stems = TrialStems::new(&context.suite, redactor);
+    let left = trials.iter().filter_map(|spec| {
+        let stem = stems.stem(&spec);
+        let attempt = attempts.get(&stem).copied().unwrap_or(0) + 1;
+        let is_left = match ended.outcome(&stem) {
             None | Some(Outcome::Cancelled) => true,
             Some(Outcome::Errored) => retry_errors,
             Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut) => false,
-        }
+        };
+        is_left.then_some(TrialSpec { attempt, ..spec })
     });
+    let trials = Arc::new(left.collect());
     let started = Instant::now()
         .checked_sub(Duration::from_micros(last))
         .ok_or_else(|| EngineError::usage("the run has invalid timestamps"))?;
@@ -182,6 +188,7 @@ fn resume(
         writer,
         started,
         trials,
+        stems,
         seen,
         ended,
     })
@@ -208,5 +215,5 @@ fn count_earlier(
         context.meter.add(purpose, &account);
     }
     let last_at = u64::try_from(summary.duration.as_micros()).unwrap_or(u64::MAX);
-    Ok((ending::outcomes(&summary, reader), last_at))
+    Ok((changed::outcomes(&summary, reader), last_at))
 }

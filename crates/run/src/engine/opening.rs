@@ -23,7 +23,7 @@ use super::other_models;
 use super::planning::judge_name;
 use crate::context::{RunContext, Worker};
 use crate::external::{ExternalAgent, JudgeProgram, sent_key};
-use crate::runner::TrialSpec;
+use crate::runner::{TrialList, TrialSpec};
 use crate::secrets;
 use crate::steps::step_environment;
 
@@ -36,7 +36,7 @@ pub(super) fn context(
     options: &RunOptions,
     asked: &PlannedOptions,
     suite: Suite,
-    trials: &[TrialSpec],
+    trials: &TrialList,
     host: &dyn Host,
 ) -> Result<RunContext, EngineError> {
     let env = engine.environment.clone();
@@ -138,7 +138,7 @@ fn open_agents(
 fn require_enforced_limits(
     options: &RunOptions,
     suite: &Suite,
-    trials: &[TrialSpec],
+    trials: &TrialList,
     agents: &[Worker],
 ) -> Result<(), EngineError> {
     let budget = match (options.budget_usd, options.budget_tokens) {
@@ -146,7 +146,7 @@ fn require_enforced_limits(
         (None, Some(_)) => Some("`--budget-tokens`"),
         (None, None) => None,
     };
-    for spec in trials {
+    for spec in trials.iter() {
         let Worker::External(external) = &agents[spec.agent] else {
             continue;
         };
@@ -201,10 +201,10 @@ fn prices(options: &RunOptions, host: &dyn Host) -> Result<Prices, EngineError> 
 fn open_judges(
     engine: &Engine,
     suite: &Suite,
-    trials: &[TrialSpec],
+    trials: &TrialList,
     asked: &PlannedOptions,
 ) -> Result<Vec<Arc<Model>>, EngineError> {
-    let is_judged = |spec: &TrialSpec| needs_judge(&suite.cases[spec.case]);
+    let is_judged = |spec: TrialSpec| needs_judge(&suite.cases[spec.case]);
     let Some(judge) = suite
         .judge
         .as_ref()
@@ -267,7 +267,7 @@ fn open_judge_program(
 fn require_prices(
     options: &RunOptions,
     suite: &Suite,
-    trials: &[TrialSpec],
+    trials: &TrialList,
     prices: &Prices,
     agents: &[Arc<Model>],
     judges: &[Arc<Model>],

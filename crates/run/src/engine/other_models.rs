@@ -12,12 +12,12 @@ use proctor_models::{Model, Settings};
 
 use super::error::EngineError;
 use crate::context::model_key;
-use crate::runner::TrialSpec;
+use crate::runner::TrialList;
 
 /// Opens the models that the trials need, or reports what one lacks.
 pub(super) fn open(
     suite: &Suite,
-    trials: &[TrialSpec],
+    trials: &TrialList,
     asked: &PlannedOptions,
     env: &Environment,
 ) -> Result<BTreeMap<String, Arc<Model>>, EngineError> {

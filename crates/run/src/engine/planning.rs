@@ -17,7 +17,7 @@ use proctor_core::suite::{
 
 use super::error::EngineError;
 use super::{Engine, config};
-use crate::runner::TrialSpec;
+use crate::runner::{TrialList, TrialSpec};
 
 /// The plan of a new run; `None` if nothing is selected. `named` is the location of its suite. If
 /// another run is given, each case runs as often as there.
@@ -29,7 +29,7 @@ pub(super) fn plan(
     asked: &PlannedOptions,
     as_often_as: Option<&RunPlanned>,
     workers: u32,
-) -> Result<Option<(RunPlanned, Vec<TrialSpec>)>, EngineError> {
+) -> Result<Option<(RunPlanned, TrialList)>, EngineError> {
     let mut plan = Plan::new(suite, options);
     for planned in &mut plan.cases {
         let then = as_often_as.iter().flat_map(|then| &then.cases);
@@ -40,7 +40,7 @@ pub(super) fn plan(
         return Ok(None);
     }
     let mut cases = Vec::new();
-    let mut trials = Vec::new();
+    let mut trials = TrialList::default();
     let places = places(suite);
     for planned in &plan.cases {
         let Some(&at) = places.get(planned.case.id.0.as_str()) else {
@@ -98,7 +98,7 @@ pub(super) fn plan_again(
     engine: &Engine,
     suite: &Suite,
     planned: RunPlanned,
-) -> Result<(RunPlanned, Vec<TrialSpec>), EngineError> {
+) -> Result<(RunPlanned, TrialList), EngineError> {
     let agents: Vec<PlannedAgent> = suite.agents.iter().map(planned_agent).collect();
     if agents != planned.agents {
         return Err(EngineError::usage(
@@ -122,7 +122,7 @@ pub(super) fn plan_again(
         ));
     }
     refuse_other_settings(engine, suite, &planned)?;
-    let mut trials = Vec::new();
+    let mut trials = TrialList::default();
     let places = places(suite);
     for case in &planned.cases {
         let Some(&at) = places.get(case.id.as_str()) else {
@@ -186,19 +186,19 @@ fn places(suite: &Suite) -> HashMap<&str, usize> {
     cases.map(|(at, case)| (case.id.0.as_str(), at)).collect()
 }
 
-fn specs(
-    suite: &Suite,
+fn specs<'a>(
+    suite: &'a Suite,
     case: usize,
     runs: u32,
     limits: Limits,
-    known: &[PlannedKnownFailure],
-) -> Vec<TrialSpec> {
+    known: &'a [PlannedKnownFailure],
+) -> impl Iterator<Item = TrialSpec> + use<'a> {
     let Case {
         parallel, name, id, ..
     } = &suite.cases[case];
     let parallel = *parallel;
     let now = jiff::Timestamp::now().to_string();
-    let by = |agent: usize| {
+    let by = move |agent: usize| {
         let known_failure = known.iter().any(|known| {
             known.is_about(name, &id.0)
                 && known.is_of(&suite.agents[agent].name)
@@ -214,7 +214,7 @@ fn specs(
             known_failure,
         })
     };
-    (0..suite.agents.len()).flat_map(by).collect()
+    (0..suite.agents.len()).flat_map(by)
 }
 
 pub(super) fn planned_case(

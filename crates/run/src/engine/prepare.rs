@@ -30,14 +30,14 @@ use super::rerun::{self, EarlierRun};
 use super::sources::{self, FetchTerms};
 use super::{Engine, extensions, gates, runs, sharding, shipped};
 use crate::context::RunContext;
-use crate::runner::TrialSpec;
+use crate::runner::TrialList;
 
 /// A complete run that has not started yet.
 pub struct PreparedRun {
     pub(super) context: RunContext,
     pub(super) planned: RunPlanned,
     /// Every trial of the plan, in order.
-    pub(super) trials: Vec<TrialSpec>,
+    pub(super) trials: TrialList,
     pub(super) options: RunOptions,
     /// The folder of the resumed run, and whether its errored trials are retried.
     pub(super) resumed: Option<(PathBuf, bool)>,

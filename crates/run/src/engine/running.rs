@@ -2,7 +2,7 @@
 //!
 //! Main types: [`RunInProgress`], and [`RunCompletion`] for its end.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
@@ -15,13 +15,14 @@ use tokio::task::JoinSet;
 
 use super::folder::OpenRun;
 use super::host::{Host, HostNotice};
+use super::labels::TrialLabels;
 use super::options::RunOptions;
 use super::run_steps::RunSteps;
 use super::{contract, servers, width};
 use crate::context::RunContext;
 use crate::preflight::{self, PreflightError, PreflightReport, ServerProbe};
 use crate::progress::Progress;
-use crate::runner::{self, RunError, RunnerOptions, RunnerResult, TrialSpec};
+use crate::runner::{self, RunError, RunnerOptions, RunnerResult, TrialList};
 use crate::trial_folder::TrialFolder;
 
 /// A run with an open folder.
@@ -87,28 +88,12 @@ impl RunInProgress {
     }
 
     /// A display name for each trial, redacted.
-    pub fn names(&self) -> Vec<String> {
-        let Some(context) = &self.context else {
-            return Vec::new();
+    pub fn labels(&self) -> TrialLabels {
+        let labels = |context: &RunContext| {
+            let trials = self.written.trials.clone();
+            TrialLabels::new(&context.suite, trials, self.redactor.clone())
         };
-        let suite = &context.suite;
-        let mut counts: HashMap<(usize, usize), usize> = HashMap::new();
-        for spec in &self.written.trials {
-            *counts.entry((spec.case, spec.agent)).or_default() += 1;
-        }
-        let is_repeated =
-            |spec: &TrialSpec| spec.repeat > 1 || counts[&(spec.case, spec.agent)] > 1;
-        let name = |spec: &TrialSpec| {
-            let mut name = suite.cases[spec.case].name.clone();
-            if is_repeated(spec) {
-                name.push_str(&format!(" #{}", spec.repeat));
-            }
-            if suite.agents.len() > 1 {
-                name.push_str(&format!(" by {}", suite.agents[spec.agent].name));
-            }
-            self.redactor.text(&name).into_owned()
-        };
-        self.written.trials.iter().map(name).collect()
+        self.context.as_ref().map(labels).unwrap_or_default()
     }
 
     /// Starts the clock of a new run now: other suites may have run since its folder was opened.
@@ -166,7 +151,7 @@ impl RunInProgress {
         }
         if context.suite.preflight {
             // A server may need its workspace to start, and the first trial has one that fits.
-            let first = self.written.trials.first();
+            let first = self.written.trials.get(0);
             let workspace =
                 first.and_then(|trial| context.suite.cases[trial.case].workspace.clone());
             let looking = look_at_servers(&mut context, &self.written.trials, workspace.as_deref());
@@ -330,7 +315,7 @@ impl RunInProgress {
 /// surface contract is about all servers.
 async fn look_at_servers(
     context: &mut RunContext,
-    trials: &[TrialSpec],
+    trials: &TrialList,
     workspace: Option<&Workspace>,
 ) -> Result<Vec<PreflightReport>, PreflightError> {
     let suite = &context.suite;

@@ -18,7 +18,7 @@ use super::error::EngineError;
 use super::folder::plan_of;
 use super::options::{CheckOptions, RunOptions, RunSource, ShardOption};
 use super::runs::{self, RUNS};
-use crate::runner::TrialSpec;
+use crate::runner::{TrialList, TrialSpec};
 
 const PROCTOR: &str = env!("CARGO_PKG_VERSION");
 
@@ -91,7 +91,7 @@ pub(super) fn refuse_resume(earlier: &PlannedOptions) -> Result<(), EngineError>
 pub(super) fn keep_own(
     planned: &RunPlanned,
     suite: &Suite,
-    trials: &mut Vec<TrialSpec>,
+    trials: &mut TrialList,
 ) -> Result<Option<f64>, EngineError> {
     let Some(planned) = planned.asked.shard.as_deref() else {
         return Ok(None);
@@ -99,10 +99,11 @@ pub(super) fn keep_own(
     let invalid = || EngineError::usage("the record names a shard that does not exist");
     let shard = Shard::of_plan(planned).ok_or_else(invalid)?;
     let all = trials.len();
-    trials.retain(|spec| {
+    let is_own = |spec: &TrialSpec| {
         let (case, agent) = (&suite.cases[spec.case], &suite.agents[spec.agent]);
         shard.holds(&case.id.0, &agent.name, spec.repeat)
-    });
+    };
+    *trials = trials.iter().filter(is_own).collect();
     Ok(Some(Shard::share(trials.len(), all)))
 }
 

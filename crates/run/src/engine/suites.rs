@@ -21,6 +21,7 @@ use self::result::{base_p, regressions};
 use super::ending::{RunResult, SummedRun};
 use super::error::EngineError;
 use super::host::Host;
+use super::labels::TrialLabels;
 use super::options::CheckOptions;
 use super::prepare::{LoadedSuite, PreparedRun, load_run, plan_loaded};
 use super::running::{RunCompletion, RunInProgress};
@@ -257,15 +258,12 @@ pub(super) fn open(
 
 impl SuitesInProgress {
     /// A display name for each trial of all suites, redacted.
-    pub fn names(&self) -> Vec<String> {
-        let of_run = |run: &RunInProgress| {
-            let suite = run.name();
-            let names = run.names().into_iter();
-            names
-                .map(|name| format!("{suite}: {name}"))
-                .collect::<Vec<_>>()
-        };
-        self.waiting.iter().flat_map(of_run).collect()
+    pub fn labels(&self) -> TrialLabels {
+        let mut all = TrialLabels::default();
+        for run in &self.waiting {
+            all.add_suite(&run.name(), run.labels());
+        }
+        all
     }
 
     /// The redactors of all suites.

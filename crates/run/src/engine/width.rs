@@ -6,7 +6,7 @@ use proctor_contain::os::raise_file_limit;
 use proctor_core::hint::counted;
 
 use super::options::WidthOption;
-use crate::runner::{Parallelism, TrialSpec};
+use crate::runner::{Parallelism, TrialList};
 
 /// The number of open files that Proctor needs apart from trials.
 const OWN_FILES: u64 = 64;
@@ -27,7 +27,7 @@ const MOST: u64 = 1000;
 /// The number of parallel trials, with warnings and notes about it.
 pub fn settle(
     option: WidthOption,
-    trials: &[TrialSpec],
+    trials: &TrialList,
     servers: usize,
 ) -> (Parallelism, Vec<String>) {
     let files = raise_file_limit(ENOUGH_FILES);

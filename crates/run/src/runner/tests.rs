@@ -2,8 +2,8 @@ use super::*;
 
 #[test]
 fn trials_run_in_order_and_parallel_ones_together() {
-    let check = |parallel: &[bool], width: Parallelism, expected: &[(usize, &[usize])]| {
-        let trials: Vec<TrialSpec> = parallel
+    let check = |parallel: &[bool], width: Parallelism, expected: &[(usize, &[u32])]| {
+        let trials: TrialList = parallel
             .iter()
             .map(|parallel| TrialSpec {
                 case: 0,

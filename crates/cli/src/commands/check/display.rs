@@ -12,6 +12,7 @@ use proctor_core::duration;
 use proctor_core::event::{Outcome, TrialEnded};
 use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
+use proctor_run::engine::TrialLabels;
 use proctor_run::progress::Progress;
 
 use crate::args::{ReportFormat, RunArgs};
@@ -28,8 +29,7 @@ const REASON: usize = 300;
 pub(super) struct Display {
     /// The lines about the plan, which come first.
     heading: String,
-    /// A name for each trial.
-    names: Vec<String>,
+    labels: TrialLabels,
     /// One for each suite.
     redactors: Vec<Redactor>,
     verbose: bool,
@@ -49,15 +49,15 @@ struct Terminal {
 
 impl Display {
     pub(super) fn new(
-        names: Vec<String>,
+        labels: TrialLabels,
         redactors: Vec<Redactor>,
         flags: &RunArgs,
         is_terminal: bool,
     ) -> Self {
-        let terminal = is_terminal.then(|| Terminal::new(names.len()));
+        let terminal = is_terminal.then(|| Terminal::new(labels.count()));
         Self {
             heading: String::new(),
-            names,
+            labels,
             redactors,
             verbose: flags.verbose,
             tells_why: flags.verbose || flags.output.output != ReportFormat::Text,
@@ -174,7 +174,7 @@ impl Display {
                 return;
             }
         }
-        let (done, all) = (self.done, self.names.len());
+        let (done, all) = (self.done, self.labels.count());
         let took = duration::brief(took);
         let reason = ended.reason.as_deref().filter(|_| self.tells_why);
         let reason = reason.map_or(String::new(), |reason| format!(": {}", self.shown(reason)));
@@ -207,7 +207,7 @@ impl Display {
     }
 
     fn name(&self, trial: usize) -> String {
-        printable(&self.names[trial]).into_owned()
+        printable(&self.labels.label(trial)).into_owned()
     }
 
     /// A text from outside, redacted, shortened and on one line.

@@ -169,7 +169,7 @@ fn run(
         RunScreen::quiet()
     } else {
         let is_terminal = super::shows_progress_bars();
-        let display = Display::new(runs.names(), runs.redactors(), flags, is_terminal);
+        let display = Display::new(runs.labels(), runs.redactors(), flags, is_terminal);
         RunScreen::start(display.with_heading(heading))
     };
     runtime.block_on(follow(&mut runs, &mut screen, &mut heard, host));

@@ -191,11 +191,10 @@ fn files(summary: &Summary, facts: &TrialFacts) -> Vec<Option<Box<str>>> {
         let agents = case.agents.iter();
         agents.flat_map(move |cell| cell.trials.iter().map(move |trial| (case, cell, trial)))
     });
-    let file = cells.map(|(case, cell, trial)| match &trial.result {
-        Some(result) => Some(Box::from(result.file.as_str())),
-        None => facts
-            .unfinished(&case.case.id, &cell.agent, trial.repeat)
-            .map(Box::from),
+    let file = cells.map(|(case, cell, trial)| {
+        let unfinished = || facts.unfinished(&case.case.id, &cell.agent, trial.repeat);
+        let file = trial.file().map(String::into_boxed_str);
+        file.or_else(|| unfinished().map(Box::from))
     });
     file.collect()
 }

@@ -1,11 +1,10 @@
 //! The trials of a run that is graded again: which file counts, and what comes of it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use proctor_core::check::{Check, SelectionMode};
 use proctor_core::event::{EventKind, ToolName, TrialEnded};
-use proctor_core::fold::{FoldOptions, ModelActivity};
+use proctor_core::fold::FoldOptions;
 use proctor_core::record::{RecordError, RunReader, TrialFile};
 use proctor_core::redact::Redactor;
 use proctor_core::regrade::{
@@ -13,7 +12,7 @@ use proctor_core::regrade::{
     inconclusive,
 };
 use proctor_core::selection::ToolChoice;
-use proctor_core::summary::{ModelSpending, Summary, TrialResult};
+use proctor_core::summary::{Summary, TrialResult};
 
 use super::Regrade;
 use super::cases::KnownCase;
@@ -269,18 +268,8 @@ pub(super) fn fill(
     let (case, agent, trial) = spot.place;
     let trial = &mut summary.cases[case].agents[agent].trials[trial];
     trial.attempts = u32::from(graded.file.is_some());
-    let idle = || ModelSpending::from(&ModelActivity::default());
-    trial.result = ended.map(|ended| TrialResult {
-        file: graded.file.clone().unwrap_or_default(),
-        attempt: 1,
-        outcome: ended.outcome,
-        blame: ended.blame,
-        reason: ended.reason.clone(),
-        decisive: None,
-        duration: Duration::ZERO,
-        selection: graded.selection.clone(),
-        agent: idle(),
-        judge: idle(),
-        kept_folder: None,
+    trial.result = ended.map(|ended| {
+        let file = graded.file.clone().unwrap_or_default();
+        TrialResult::of_end(ended, file, graded.selection.clone())
     });
 }
