@@ -91,9 +91,11 @@ async fn a_program_whose_guard_ends_before_it_runs_did_not_succeed() {
     for _ in 0..30 {
         let guard = run(&stage, "exit 0", ProcessExit::Exited(0)).await;
         kill_process(guard, Signal::TERM).expect("it waits for a program");
+        // The guard passes the signal on if it comes while the program starts.
+        let (own, passed_on) = (ProcessExit::Exited(7), ProcessExit::Signalled(15));
         let ended = program(&stage, "exit 7").wait().await;
-        let is_known = ended == ProcessExit::Exited(7);
-        assert!(is_known || ended == ProcessExit::Unknown, "{ended:?}");
+        let expected = [own, passed_on, ProcessExit::Unknown];
+        assert!(expected.contains(&ended), "{ended:?}");
     }
 }
 
