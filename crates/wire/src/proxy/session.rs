@@ -238,6 +238,7 @@ impl ProxySession {
         } = self;
         // The server gets the last input of its client, as it would without a relay.
         let _ = timeout(LAST_INPUT, input.run()).await;
+        let _ = timeout(LAST_INPUT, input.flush()).await;
         input.close();
         let patience = if awaited.is_empty() {
             GOODBYE
@@ -260,6 +261,8 @@ impl ProxySession {
                 () = &mut words => stopping.await,
             }
         };
+        // A program that the server left behind may keep the output open in the middle of a line.
+        let _ = timeout(LAST_INPUT, output.flush()).await;
         output.close();
         how
     }

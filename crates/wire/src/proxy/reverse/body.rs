@@ -67,6 +67,9 @@ impl RecordedBody {
         let direction = Direction::ToServer;
         let mut passing = Self::new(inner, exchange, direction, BodyKind::message(), None);
         passing.leftover = Some(leftover);
+        if passing.content.is_none() {
+            passing.close_leftover();
+        }
         passing
     }
 
@@ -152,7 +155,14 @@ impl RecordedBody {
             }
             None => return,
         };
+        self.close_leftover();
         self.close(why, EndedBy::Server);
+    }
+
+    fn close_leftover(&mut self) {
+        if let Some(leftover) = self.leftover.take() {
+            leftover.close();
+        }
     }
 
     /// Handles a body that ended early.

@@ -42,6 +42,16 @@ impl UnreadBody {
         None
     }
 
+    /// Says that there is no rest.
+    pub(super) fn close(&self) {
+        *self.lock() = LeftoverState::Closed;
+    }
+
+    /// Whether there is a rest, or may be.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(*self.lock(), LeftoverState::Closed)
+    }
+
     /// Reads the rest, and records the message. Later bodies are not accepted.
     pub(super) async fn keep(&self, exchange: &ProxyExchange) {
         let Some((mut inner, mut body)) = self.take() else {

@@ -48,9 +48,11 @@ impl ProxiedRequest {
     /// Ends the wait with a response, and returns the exchange and stream of it.
     pub(super) fn answered(mut self) -> (Arc<ProxyExchange>, Option<RecordedStream>) {
         self.is_answered = true;
-        let (exchange, leftover) = (self.exchange.clone(), self.leftover.clone());
         // A server may answer a request without reading it.
-        tokio::spawn(async move { leftover.keep(&exchange).await });
+        if self.leftover.is_open() {
+            let (exchange, leftover) = (self.exchange.clone(), self.leftover.clone());
+            tokio::spawn(async move { leftover.keep(&exchange).await });
+        }
         (self.exchange.clone(), self.stream.take())
     }
 

@@ -1,7 +1,8 @@
 //! One direction of a session.
 //!
 //! Its main type is [`Pump`]. Bytes pass unchanged, but only after their line is recorded, so that
-//! a request precedes its response in the record.
+//! a request precedes its response in the record. An incomplete line waits for its end, since the
+//! reader can't use a part of it; only a line that exceeds the buffer is forwarded in parts.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +17,7 @@ use super::pending_calls::PendingCallIds;
 use crate::recorder::ConnectionTap;
 use crate::transport::lines;
 
-/// The maximum number of bytes in one read.
+/// The size of the buffer, and so the maximum number of bytes in one read.
 const CHUNK: usize = 64 << 10;
 
 /// Why a pump has stopped.
@@ -33,8 +34,10 @@ pub(super) struct Pump<R, W> {
     /// `None` once the pump has stopped.
     ends: Option<(R, W)>,
     chunk: Vec<u8>,
-    /// The part of the chunk that is not forwarded yet.
+    /// The recorded part of the chunk that is not forwarded yet.
     left: Range<usize>,
+    /// The end of the bytes in the chunk. Those after `left` are an incomplete line.
+    end: usize,
     kept: LineRecorder,
 }
 
@@ -58,6 +61,7 @@ where
             ends: Some((from, to)),
             chunk: vec![0; CHUNK],
             left: 0..0,
+            end: 0,
             kept: LineRecorder {
                 framer: Framer::new(MAX_FRAME),
                 tap: tap.clone(),
@@ -101,30 +105,75 @@ where
         self.kept.messages
     }
 
+    /// Forwards the incomplete line as well, before the pump is closed. Cancel-safe.
+    pub(super) async fn flush(&mut self) {
+        self.left.end = self.end;
+        // If the output is closed, the caller closes the pump next.
+        let _ = self.write_left().await;
+    }
+
     async fn pass_on(&mut self) -> PumpEnd {
-        let Some((from, to)) = &mut self.ends else {
-            return PumpEnd::Ended;
-        };
         loop {
-            while !self.left.is_empty() {
-                match to.write(&self.chunk[self.left.clone()]).await {
-                    Ok(written @ 1..) => self.left.start += written,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Ok(0) | Err(_) => return PumpEnd::Unwanted,
-                }
+            if self.write_left().await.is_err() {
+                return PumpEnd::Unwanted;
             }
             self.kept.tap.room().await;
-            match from.read(&mut self.chunk).await {
-                Ok(read @ 1..) => {
-                    self.kept.take(&self.chunk[..read]);
-                    self.left = 0..read;
-                    breathe(read).await;
-                }
+            self.make_room();
+            let Some((from, _)) = &mut self.ends else {
+                return PumpEnd::Ended;
+            };
+            match from.read(&mut self.chunk[self.end..]).await {
+                Ok(read @ 1..) => self.take(read).await,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A failed read counts as the end.
-                Ok(0) | Err(_) => return PumpEnd::Ended,
+                Ok(0) | Err(_) if self.end == 0 => return PumpEnd::Ended,
+                Ok(0) | Err(_) => {
+                    self.kept.end();
+                    self.left = 0..self.end;
+                }
             }
         }
+    }
+
+    /// Records the bytes that were just read, and decides which ones can be forwarded.
+    async fn take(&mut self, read: usize) {
+        let new = self.end..self.end + read;
+        self.kept.take(&self.chunk[new.clone()]);
+        self.end = new.end;
+        let is_full = self.end == CHUNK;
+        let line_end = memchr::memrchr(b'\n', &self.chunk[new.clone()]);
+        self.left = match line_end {
+            Some(line_end) => 0..new.start + line_end + 1,
+            None if is_full => 0..self.end,
+            None => 0..0,
+        };
+        if is_full {
+            breathe().await;
+        }
+    }
+
+    /// Moves the incomplete line to the start of the chunk.
+    fn make_room(&mut self) {
+        if self.left.end > 0 {
+            self.chunk.copy_within(self.left.end..self.end, 0);
+            self.end -= self.left.end;
+            self.left = 0..0;
+        }
+    }
+
+    async fn write_left(&mut self) -> io::Result<()> {
+        let Some((_, to)) = &mut self.ends else {
+            return Ok(());
+        };
+        while !self.left.is_empty() {
+            match to.write(&self.chunk[self.left.clone()]).await {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => self.left.start += written,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -134,21 +183,22 @@ where
 {
     /// Reads to the end without forwarding, because the output is closed. Cancel-safe.
     pub(super) async fn last_words(&mut self) {
+        (self.left, self.end) = (0..0, 0);
         if let Some((from, _)) = &mut self.ends {
             while let Ok(read @ 1..) = from.read(&mut self.chunk).await {
                 self.kept.take(&self.chunk[..read]);
-                breathe(read).await;
+                if read == CHUNK {
+                    breathe().await;
+                }
             }
         }
     }
 }
 
-/// Yields to other tasks after a large read. A chunk may hold many lines that take time to record,
-/// and a flood of them must not delay the handling of a signal.
-async fn breathe(read: usize) {
-    if read == CHUNK {
-        tokio::task::yield_now().await;
-    }
+/// Yields to other tasks after a full chunk. It may hold many lines that take time to record, and a
+/// flood of them must not delay the handling of a signal.
+async fn breathe() {
+    tokio::task::yield_now().await;
 }
 
 impl LineRecorder {

@@ -105,3 +105,85 @@ async fn output_without_a_reader_is_still_recorded() {
     assert!(!pump.is_open());
     assert_eq!(pump.messages(), 3, "a blank line is no message");
 }
+
+/// A pump, and the other ends of its streams.
+struct PumpedPair {
+    server: tokio::io::DuplexStream,
+    client: tokio::io::DuplexStream,
+    pump: Pump<tokio::io::DuplexStream, tokio::io::DuplexStream>,
+}
+
+fn idle_pump() -> PumpedPair {
+    let tap = Recorder::nothing().open("s", Actor::Agent, WireKind::Stdio, "s");
+    let (server, from) = tokio::io::duplex(2 * CHUNK);
+    let (to, client) = tokio::io::duplex(2 * CHUNK);
+    PumpedPair {
+        server,
+        client,
+        pump: Pump::new(from, to, &tap, Direction::ToClient),
+    }
+}
+
+impl PumpedPair {
+    /// Runs the pump until it waits for more, and returns what the client got.
+    async fn forwarded(&mut self) -> Vec<u8> {
+        let moment = std::time::Duration::from_millis(20);
+        let running = tokio::time::timeout(moment, self.pump.run());
+        assert!(running.await.is_err(), "the pump waits");
+        self.received().await
+    }
+
+    async fn received(&mut self) -> Vec<u8> {
+        let mut bytes = vec![0; 2 * CHUNK];
+        let moment = std::time::Duration::from_millis(20);
+        let read = tokio::time::timeout(moment, self.client.read(&mut bytes)).await;
+        bytes.truncate(read.map_or(0, |read| read.expect("it reads")));
+        bytes
+    }
+}
+
+#[tokio::test]
+async fn an_incomplete_line_waits_for_its_end() {
+    let mut place = idle_pump();
+    place.server.write_all(b"one\ntw").await.unwrap();
+    assert_eq!(place.forwarded().await, b"one\n");
+    assert_eq!(place.pump.messages(), 1);
+    place.server.write_all(b"o").await.unwrap();
+    assert_eq!(place.forwarded().await, b"");
+    place.server.write_all(b"\n").await.unwrap();
+    assert_eq!(place.forwarded().await, b"two\n");
+    assert_eq!(place.pump.messages(), 2);
+}
+
+#[tokio::test]
+async fn a_line_longer_than_the_buffer_is_forwarded_in_parts() {
+    let mut place = idle_pump();
+    let text = vec![b'x'; CHUNK + 1];
+    place.server.write_all(&text).await.unwrap();
+    assert_eq!(place.forwarded().await, text[..CHUNK]);
+    place.server.write_all(b"\n").await.unwrap();
+    assert_eq!(place.forwarded().await, b"x\n");
+    assert_eq!(place.pump.messages(), 1);
+}
+
+#[tokio::test]
+async fn an_incomplete_line_is_forwarded_before_the_pump_is_closed() {
+    let mut place = idle_pump();
+    place.server.write_all(b"one\ntwo").await.unwrap();
+    assert_eq!(place.forwarded().await, b"one\n");
+    place.pump.flush().await;
+    place.pump.close();
+    assert_eq!(place.received().await, b"two");
+    assert_eq!(place.pump.messages(), 2);
+}
+
+#[tokio::test]
+async fn the_last_line_is_recorded_before_it_is_forwarded() {
+    let mut place = idle_pump();
+    place.server.write_all(b"two").await.unwrap();
+    drop(place.server);
+    // The client does not read any more: the line is recorded, and can't be forwarded.
+    drop(place.client);
+    assert_eq!(place.pump.run().await, PumpEnd::Unwanted);
+    assert_eq!(place.pump.messages(), 1);
+}
