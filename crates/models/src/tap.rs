@@ -35,7 +35,7 @@ use super::wire::{self, Envelope, ErrorKind, WireFormat, is_side_call};
 use super::{Meter, ModelError, ModelTimeouts, RetryWait, failure};
 use crate::LoopLimits;
 use proctor_wire::proxy::door::refuse_page;
-use proctor_wire::proxy::{AccessToken, Upstream, passed};
+use proctor_wire::proxy::{AccessToken, PooledBody, Upstream, passed};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::transport::MAX_MESSAGE;
 use proctor_wire::web::{
@@ -330,7 +330,7 @@ impl TapState {
     /// Forwards a provider's response.
     async fn answered(
         &self,
-        response: http::Response<hyper::body::Incoming>,
+        response: http::Response<PooledBody>,
         asked: PendingModelRequest,
     ) -> Result<OutgoingResponse, ConnectionAbort> {
         let (head, body) = response.into_parts();

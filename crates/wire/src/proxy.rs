@@ -42,7 +42,7 @@ pub use self::server_process::ServerStartError;
 pub use self::session::{Cause, ClientStreams, SessionEnd, SessionEndReason, serve};
 pub use self::streams::{ProcessStreams, standard};
 pub use self::token::AccessToken;
-pub use self::upstream::{Upstream, causes, passed};
+pub use self::upstream::{PooledBody, Upstream, causes, passed};
 
 /// The options of every proxy.
 #[derive(Clone)]

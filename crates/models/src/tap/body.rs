@@ -7,21 +7,20 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use proctor_core::record::MAX_FRAME;
 use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::PendingModelRequest;
 use crate::wire::{self, FormatError, StreamedReply};
-use proctor_wire::proxy::causes;
+use proctor_wire::proxy::{PooledBody, causes};
 use proctor_wire::transport::frames::BodyCollector;
 use proctor_wire::web::ConnectionAbort;
 use proctor_wire::worker;
 
 /// A response body that passes unchanged.
 pub(super) struct TappedBody {
-    inner: Incoming,
+    inner: PooledBody,
     /// `None` once the body has ended.
     reply: Option<TappedReply>,
     /// The timer that ends a silent stream.
@@ -36,7 +35,7 @@ struct TappedReply {
 }
 
 impl TappedBody {
-    pub(super) fn new(inner: Incoming, asked: PendingModelRequest, is_stream: bool) -> Self {
+    pub(super) fn new(inner: PooledBody, asked: PendingModelRequest, is_stream: bool) -> Self {
         let gathered = is_stream.then(|| StreamedReply::new(asked.format));
         let silence = Box::pin(sleep(asked.inside.silence));
         let reply = TappedReply {

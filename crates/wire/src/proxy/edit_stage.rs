@@ -14,7 +14,6 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use proctor_core::message::{Message, MessageKind};
 use reqwest::Url;
 use tokio::task::JoinHandle;
@@ -26,7 +25,7 @@ use self::head::{EVENTS, answered, fits, is, session};
 use self::stream::{EditedStream, StreamAdditions};
 use super::addresses::AnnouncedEndpoints;
 use super::peeked_body::PeekedBody;
-use super::upstream::{Upstream, UpstreamError, passed};
+use super::upstream::{PooledBody, Upstream, UpstreamError, passed};
 use crate::edit::conversation::Conversation;
 use crate::edit::{BOM, ClientMessageAction, Editor, Passage};
 use crate::web::{ConnectionAbort, OutgoingResponse, ResponseBody, whole};
@@ -102,7 +101,7 @@ impl EditStage {
         &self,
         upstream: &Upstream,
         request: http::Request<ResponseBody>,
-    ) -> Result<http::Response<Incoming>, UpstreamError> {
+    ) -> Result<http::Response<PooledBody>, UpstreamError> {
         let sent = upstream.exchange(request).await;
         sent.inspect_err(|error| self.editor.unreachable(&error.to_string()))
     }
@@ -172,7 +171,7 @@ impl EditStage {
     /// Returns the response to a message.
     async fn answer(
         &self,
-        response: http::Response<Incoming>,
+        response: http::Response<PooledBody>,
         post: &Post,
         asked: Option<String>,
     ) -> Result<OutgoingResponse, UpstreamError> {
@@ -209,7 +208,7 @@ impl EditStage {
     /// Registers the response as a stream on which the client listens, if it is one.
     fn listen(
         &self,
-        response: http::Response<Incoming>,
+        response: http::Response<PooledBody>,
         session: Option<String>,
     ) -> OutgoingResponse {
         let headers = response.headers();

@@ -5,23 +5,24 @@
 
 mod authorizing;
 mod connecting;
+mod pool;
 mod sending;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue,
     ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Uri, Version};
+use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use rustls::{ClientConfig, RootCertStore};
@@ -29,6 +30,8 @@ use tokio::sync::Notify;
 
 pub(crate) use self::authorizing::TokenNote;
 use self::connecting::PromptConnector;
+pub use self::pool::PooledBody;
+use self::pool::{ConnectionPool, PoolError};
 use self::sending::{NotifyingBody, PendingSend};
 use crate::auth::TokenSource;
 use crate::http_client::{AddressError, parse_headers, parse_url};
@@ -36,9 +39,6 @@ use crate::network::{reason, shown_address};
 use crate::web::{ConnectionAbort, ResponseBody};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an idle connection is kept. Common servers close theirs after five seconds, and a
-/// request at that moment would be lost.
-const IDLE: Duration = Duration::from_secs(3);
 
 /// The headers that belong to one connection, and are not forwarded.
 const HOP: [HeaderName; 9] = [
@@ -56,10 +56,12 @@ const HOP: [HeaderName; 9] = [
 /// A server with its connection pool.
 pub struct Upstream {
     url: Url,
+    /// Scheme, host and port.
+    origin: String,
     host: HeaderValue,
     headers: HeaderMap,
     tokens: Option<Arc<TokenSource>>,
-    client: Client<HttpsConnector<PromptConnector>, ResponseBody>,
+    pool: Arc<ConnectionPool>,
     is_closing: Arc<AtomicBool>,
 }
 
@@ -103,7 +105,11 @@ impl Upstream {
             all.insert(name, value.clone());
         }
         Ok(Self {
-            client: client(parsed.scheme() == "https")?,
+            pool: Arc::new(ConnectionPool::new(
+                server(&parsed, &host).ok_or_else(not_an_address)?,
+                connector(parsed.scheme() == "https")?,
+            )),
+            origin: parsed.origin().ascii_serialization(),
             host: HeaderValue::try_from(host).map_err(|_| not_an_address())?,
             headers: all,
             tokens: None,
@@ -129,8 +135,8 @@ impl Upstream {
     }
 
     /// Returns scheme, host and port, without secrets.
-    pub(crate) fn origin(&self) -> String {
-        self.url.origin().ascii_serialization()
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
     }
 
     /// Sends a request to a path of the server. The response can be forwarded unchanged.
@@ -138,7 +144,7 @@ impl Upstream {
         &self,
         mut request: http::Request<ResponseBody>,
         path_and_query: &str,
-    ) -> Result<http::Response<Incoming>, UpstreamError> {
+    ) -> Result<http::Response<PooledBody>, UpstreamError> {
         self.prepare(&mut request, path_and_query)?;
         self.exchange(request).await
     }
@@ -149,13 +155,9 @@ impl Upstream {
         request: &mut http::Request<B>,
         path_and_query: &str,
     ) -> Result<(), UpstreamError> {
-        let authority = self.host.to_str().unwrap_or_default();
-        let uri = Uri::builder()
-            .scheme(self.url.scheme())
-            .authority(authority)
-            .path_and_query(path_and_query)
-            .build();
-        *request.uri_mut() = uri.map_err(|_| UpstreamError::Target(path_and_query.to_owned()))?;
+        let target = PathAndQuery::try_from(path_and_query);
+        let target = target.map_err(|_| UpstreamError::Target(path_and_query.to_owned()))?;
+        *request.uri_mut() = target.into();
         *request.version_mut() = Version::HTTP_11;
         let headers = request.headers_mut();
         remove_hops(headers);
@@ -180,20 +182,19 @@ impl Upstream {
     async fn transmit(
         &self,
         request: http::Request<ResponseBody>,
-    ) -> Result<http::Response<Incoming>, UpstreamError> {
+    ) -> Result<http::Response<PooledBody>, UpstreamError> {
         let said = Arc::new(Notify::new());
         let request = request.map(|inner| {
             let said = said.clone();
             NotifyingBody { inner, said }.boxed_unsync()
         });
-        let answer = self.client.request(request);
+        let answer = Box::pin(self.pool.clone().send(request));
         let sent = PendingSend::new(answer, said, &self.is_closing).await;
         let mut response = sent.map_err(|error| {
             let (address, reason) = (shown_address(&self.url), reason(&error));
-            UpstreamError::Broken(if error.is_connect() {
-                format!("could not connect to {address}: {reason}")
-            } else {
-                format!("no response from {address}: {reason}")
+            UpstreamError::Broken(match error {
+                PoolError::Connect(_) => format!("could not connect to {address}: {reason}"),
+                PoolError::Send(_) => format!("no response from {address}: {reason}"),
             })
         })?;
         *response.version_mut() = Version::HTTP_11;
@@ -203,7 +204,10 @@ impl Upstream {
 }
 
 /// Returns a body that is forwarded as it arrives.
-pub fn passed(body: Incoming) -> ResponseBody {
+pub fn passed<B>(body: B) -> ResponseBody
+where
+    B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
+{
     body.map_err(|error| ConnectionAbort(causes(&error)))
         .boxed_unsync()
 }
@@ -244,25 +248,23 @@ fn credentials(url: &Url) -> Option<HeaderValue> {
     Some(value)
 }
 
-fn client(
-    is_secure: bool,
-) -> Result<Client<HttpsConnector<PromptConnector>, ResponseBody>, AddressError> {
+/// Returns where to connect.
+fn server(url: &Url, host: &str) -> Option<Uri> {
+    let uri = Uri::builder().scheme(url.scheme()).authority(host);
+    uri.path_and_query("/").build().ok()
+}
+
+fn connector(is_secure: bool) -> Result<HttpsConnector<PromptConnector>, AddressError> {
     let setup = |error: rustls::Error| AddressError::Setup(error.to_string());
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.enforce_http(false);
-    let connector = HttpsConnectorBuilder::new()
+    Ok(HttpsConnectorBuilder::new()
         .with_tls_config(tls(is_secure).map_err(setup)?)
         .https_or_http()
         .enable_http1()
-        .wrap_connector(PromptConnector(connector));
-    // A request is retried only if its connection had closed before any byte was sent.
-    Ok(Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
-        .http1_preserve_header_case(true)
-        .build(connector))
+        .wrap_connector(PromptConnector(connector)))
 }
 
 /// Loads the certificates that the system trusts; none for plain HTTP, because loading takes time.

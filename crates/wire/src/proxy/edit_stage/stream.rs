@@ -9,7 +9,6 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use hyper::body::Incoming;
 use reqwest::Url;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Sleep, sleep};
@@ -19,7 +18,7 @@ use crate::edit::conversation::Conversation;
 use crate::edit::events::EventStreamEditor;
 use crate::edit::output::Part;
 use crate::proxy::addresses::{AnnouncedEndpoints, path_of};
-use crate::proxy::upstream::causes;
+use crate::proxy::upstream::{PooledBody, causes};
 use crate::transport::sse::Events;
 use crate::web::ConnectionAbort;
 
@@ -29,7 +28,7 @@ const LONGEST: usize = 16 << 10;
 /// A response that is an event stream.
 pub(super) struct EditedStream {
     /// `None` once the stream has ended.
-    inner: Option<Incoming>,
+    inner: Option<PooledBody>,
     events: EventStreamEditor,
     listening: Option<StreamAdditions>,
     ready: VecDeque<Part>,
@@ -77,7 +76,7 @@ impl StreamAdditions {
 impl EditedStream {
     /// Edits the events of a conversation; with `listening`, also sends our own events.
     pub(super) fn new(
-        inner: Incoming,
+        inner: PooledBody,
         conversation: &Arc<Conversation>,
         listening: Option<StreamAdditions>,
     ) -> Self {

@@ -7,9 +7,8 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::AUTHORIZATION;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 
-use super::{Upstream, UpstreamError};
+use super::{PooledBody, Upstream, UpstreamError};
 use crate::auth::{AuthError, Challenge, TokenSource};
 use crate::proxy::peeked_body::PeekedBody;
 use crate::transport::MAX_MESSAGE;
@@ -34,7 +33,7 @@ impl Upstream {
     pub(crate) async fn exchange(
         &self,
         request: http::Request<ResponseBody>,
-    ) -> Result<http::Response<Incoming>, UpstreamError> {
+    ) -> Result<http::Response<PooledBody>, UpstreamError> {
         match &self.tokens {
             None => self.transmit(request).await,
             Some(tokens) => self.exchange_with_token(tokens, request).await,
@@ -45,7 +44,7 @@ impl Upstream {
         &self,
         tokens: &TokenSource,
         request: http::Request<ResponseBody>,
-    ) -> Result<http::Response<Incoming>, UpstreamError> {
+    ) -> Result<http::Response<PooledBody>, UpstreamError> {
         let (mut head, body) = request.into_parts();
         // The message is recorded when it is read, also if there is no token.
         let body = PeekedBody::take(body, MAX_MESSAGE).await?;

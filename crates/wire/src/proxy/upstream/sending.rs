@@ -12,11 +12,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use hyper_util::client::legacy::ResponseFuture;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use super::pool::{PoolError, PooledBody};
 use crate::web::{ConnectionAbort, ResponseBody};
+
+/// A response that may still arrive.
+type PendingResponse =
+    Pin<Box<dyn Future<Output = Result<http::Response<PooledBody>, PoolError>> + Send>>;
 
 /// How long sending the request of a disconnected client may take.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -25,7 +29,7 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// connection is closed so that the server notices.
 pub(super) struct PendingSend {
     /// `None` once there is a response.
-    answer: Option<ResponseFuture>,
+    answer: Option<PendingResponse>,
     said: Arc<Notify>,
     is_closing: Arc<AtomicBool>,
 }
@@ -33,7 +37,7 @@ pub(super) struct PendingSend {
 impl PendingSend {
     /// Creates the wait for a response; the request body reports when it was sent.
     pub(super) fn new(
-        answer: ResponseFuture,
+        answer: PendingResponse,
         said: Arc<Notify>,
         is_closing: &Arc<AtomicBool>,
     ) -> Self {
@@ -46,7 +50,7 @@ impl PendingSend {
 }
 
 impl Future for PendingSend {
-    type Output = <ResponseFuture as Future>::Output;
+    type Output = Result<http::Response<PooledBody>, PoolError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(answer) = &mut self.answer else {
