@@ -7,9 +7,9 @@
 
 use std::time::{Duration, Instant};
 
-use proctor_core::model::{ModelMessage, ModelRequest, ToolResult};
-use proctor_core::redact::Redactor;
 use proctor_core::replay;
+use proctor_record::model::{ModelMessage, ModelRequest, ToolResult};
+use proctor_record::redact::Redactor;
 
 const ROUNDS: u32 = 5;
 const SIZES: [usize; 2] = [250_000, 3_000_000];

@@ -8,12 +8,12 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{RECORD_VERSION, RunStarted, TrialStarted};
-use proctor_core::record::RunWriter;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_e2e::client::{http_server, options, stdio_server};
 use proctor_e2e::{Fixture, fixture};
+use proctor_record::event::{RECORD_VERSION, RunStarted, TrialStarted};
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
 use proctor_wire::client::Client;
 use proctor_wire::recorder::Recorder;
 use serde_json::{Map, Value, json};

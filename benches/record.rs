@@ -8,13 +8,13 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{
+use proctor_record::event::{
     Actor, ConnectionId, ConnectionOpened, Direction, EventKind, Outcome, RECORD_VERSION,
     RunStarted, TrialEnded, TrialStarted, WireKind,
 };
-use proctor_core::fold::{FoldOptions, fold_trial};
-use proctor_core::record::{RecordError, RunReader, RunWriter, TrialWriter};
-use proctor_core::redact::Redactor;
+use proctor_record::fold::{FoldOptions, fold_trial};
+use proctor_record::record::{RecordError, RunReader, RunWriter, TrialWriter};
+use proctor_record::redact::Redactor;
 
 const FRAMES: u64 = 200_000;
 const ROUNDS: usize = 5;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use proctor_core::record::RunReader;
+use proctor_record::record::RunReader;
 
 use self::generated::{RUNS, write};
 

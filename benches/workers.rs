@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use proctor_core::fold::{FoldOptions, fold_trial};
-use proctor_core::record::RunReader;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::fold::{FoldOptions, fold_trial};
+use proctor_record::record::RunReader;
 use proctor_run::engine::{CheckOptions, Engine, NonInteractiveHost};
 use serde_json::{Value, json};
 

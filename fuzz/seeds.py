@@ -39,7 +39,7 @@ def messages():
 
 
 def records():
-    return files("crates/core/tests/records/**/*.jsonl", largest=40_000)
+    return files("crates/record/tests/records/**/*.jsonl", largest=40_000)
 
 
 if target == "suite":

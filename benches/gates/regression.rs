@@ -1,10 +1,10 @@
 //! The regression rule: equal runs, drops, and the interval of the difference.
 
 use proctor_core::compare::Comparison;
-use proctor_core::event::{CaseTally, RunTally};
 use proctor_core::statistics::{
     Difference, PassCount, RegressionTest, Stratum, TARGET_DROP, cases_for_drop, runs_for_drop,
 };
+use proctor_record::event::{CaseTally, RunTally};
 
 use crate::simulation::{Random, Shape, binomial, exact, shapes, share};
 

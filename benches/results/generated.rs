@@ -5,17 +5,17 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use proctor_core::event::{
+use proctor_core::summary::Summary;
+use proctor_record::event::{
     Actor, Blame, Body, CheckEvaluated, CheckId, ConnectionId, ConnectionOpened, Direction,
     EventKind, ModelAsked, ModelReplied, Outcome, Phase, PlannedAgent, PlannedCase, Purpose,
     RECORD_VERSION, RunEnded, RunPlanned, RunStarted, ServerSeen, TrialEnded, TrialStarted,
     WireKind,
 };
-use proctor_core::model::{StopReason, Usage};
-use proctor_core::record::{RunReader, RunWriter};
-use proctor_core::redact::Redactor;
-use proctor_core::summary::Summary;
-use proctor_core::verdict::Verdict;
+use proctor_record::model::{StopReason, Usage};
+use proctor_record::record::{RunReader, RunWriter};
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
 use serde_json::json;
 
 /// How many trials each case has with each of the two agents.

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Actor, RECORD_VERSION, RunStarted, TrialStarted};
-use proctor_core::record::RunWriter;
-use proctor_core::redact::Redactor;
 use proctor_e2e::client::stdio_server;
 use proctor_e2e::{Fixture, fixture, proctor};
+use proctor_record::event::{Actor, RECORD_VERSION, RunStarted, TrialStarted};
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
 use proctor_wire::proxy::{AdmissionPolicy, ProxyOptions, Relay};
 use proctor_wire::recorder::Recorder;
 

@@ -5,9 +5,9 @@
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
-use proctor_core::event::{Event, EventKind};
-use proctor_core::record::{EventReader, Position};
 use proctor_fuzz::scratch;
+use proctor_record::event::{Event, EventKind};
+use proctor_record::record::{EventReader, Position};
 
 fuzz_target!(|data: &[u8]| {
     let path = scratch("events").join("trial.jsonl");

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use proctor_core::check::Check;
-use proctor_core::decision;
-use proctor_core::event::{
+use proctor_core::grading::CaseChecks;
+use proctor_fuzz::{graded_generously, tool_used};
+use proctor_record::decision;
+use proctor_record::event::{
     Actor, Body, ConnectionClosed, ConnectionId, ConnectionOpened, Direction, Event, EventKind,
     Frame, Outcome, UnknownEvent, WireKind,
 };
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold};
-use proctor_core::grading::CaseChecks;
-use proctor_core::record::Blobs;
-use proctor_core::verdict::Verdict;
-use proctor_fuzz::{graded_generously, tool_used};
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold};
+use proctor_record::record::Blobs;
+use proctor_record::verdict::Verdict;
 
 fuzz_target!(|data: &[u8]| {
     let events: Vec<Event> = data

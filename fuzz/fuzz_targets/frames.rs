@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use libfuzzer_sys::fuzz_target;
-use proctor_core::message::{self, Message, MessageKind};
 use proctor_fuzz::chunks;
+use proctor_record::message::{self, Message, MessageKind};
 use proctor_wire::transport::frames::{BodyCollector, LineReader, StreamLine};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};

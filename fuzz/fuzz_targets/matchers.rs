@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use proctor_core::matcher::Matcher;
-use proctor_core::verdict::Verdict;
 use proctor_fuzz::{halves, silent_trial, tool_used};
+use proctor_record::verdict::Verdict;
 use serde_json::{Value, json};
 
 fuzz_target!(|data: &[u8]| {

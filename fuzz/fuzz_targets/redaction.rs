@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use data_encoding::{BASE64, BASE64URL_NOPAD, HEXLOWER};
 use libfuzzer_sys::fuzz_target;
-use proctor_core::event::{Body, ConnectionId, Direction, Event, EventKind, Frame};
-use proctor_core::redact::Redactor;
 use proctor_fuzz::halves;
+use proctor_record::event::{Body, ConnectionId, Direction, Event, EventKind, Frame};
+use proctor_record::redact::Redactor;
 use serde_json::Value;
 
 const MARKER: &str = "[redacted:";

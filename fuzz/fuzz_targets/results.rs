@@ -6,13 +6,13 @@ use std::fs;
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use proctor_core::event::Outcome;
 use proctor_core::gate::Gate;
 use proctor_core::import::import;
-use proctor_core::record::RunReader;
-use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
 use proctor_fuzz::scratch;
+use proctor_record::event::Outcome;
+use proctor_record::record::RunReader;
+use proctor_record::redact::Redactor;
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
 use proctor_core::document;
-use proctor_core::event::Outcome;
-use proctor_core::fold::FoldedTrial;
 use proctor_core::grading::CaseChecks;
-use proctor_core::problem::{Problem, Problems, SourceText};
 use proctor_core::suite::{Case, Environment, Inputs, LoadedFile, load_any};
 use proctor_fuzz::{graded_generously, scratch, silent_trial};
+use proctor_record::event::Outcome;
+use proctor_record::fold::FoldedTrial;
+use proctor_record::problem::{Problem, Problems, SourceText};
 
 /// Starts each file of an input; its path follows.
 const FILE: &str = "=== ";

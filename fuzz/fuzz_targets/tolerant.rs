@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proctor_core::message::tolerant::LenientReading;
-use proctor_core::message::{self, MessageKind};
-use proctor_core::transcript::CallKind;
+use proctor_record::message::tolerant::LenientReading;
+use proctor_record::message::{self, MessageKind};
+use proctor_record::transcript::CallKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use proctor_core::check::{Check, NameMatcher, Times, ToolMatcher};
-use proctor_core::event::{Outcome, TrialEnded};
-use proctor_core::fold::{Fold, FoldOptions, FoldedTrial};
+use proctor_record::event::{Outcome, TrialEnded};
+use proctor_record::fold::{Fold, FoldOptions, FoldedTrial};
 use proctor_core::grading::{CaseChecks, Grading, JudgeGrade, NextCheck, StepGrade};
 use proctor_core::matcher::Matcher;
-use proctor_core::verdict::Verdict;
+use proctor_record::verdict::Verdict;
 
 /// A folder of this process that is empty, in memory if the system has such a place.
 pub fn scratch(name: &str) -> PathBuf {

@@ -27,11 +27,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use proctor_core::duration;
 use proctor_core::pattern::Pattern;
 use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
 use proctor_core::suite::protocol::ProtocolPin;
+use proctor_record::duration;
 use proctor_wire::client::Timeouts;
 
 pub(crate) use self::agents::AgentsArgs;

@@ -41,10 +41,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context;
-pub(crate) use proctor_core::hint::counted;
-use proctor_core::problem::{Problems, Severity};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
+pub(crate) use proctor_record::hint::counted;
+use proctor_record::problem::{Problems, Severity};
+use proctor_record::redact::Redactor;
 use proctor_run::engine::{Engine, EngineError, PreparedRun};
 
 use self::attended::InteractiveHost;

@@ -12,8 +12,8 @@ use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
 use clap_complete::env::{CompleteEnv, Shells};
-use proctor_core::record::RunReader;
 use proctor_core::{runs, trial_names};
+use proctor_record::record::RunReader;
 use proctor_run::engine::runs::RUNS;
 
 use crate::args::CliArguments;

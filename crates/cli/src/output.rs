@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use proctor_core::printable::printable;
-use proctor_core::redact::Redactor;
+use proctor_record::redact::Redactor;
 use serde::Serialize;
 
 use crate::args::ColorArg;
@@ -81,7 +81,7 @@ fn plain(text: &str) -> String {
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
-    result(&inert_json(&proctor_core::json::spelled(&text)))
+    result(&inert_json(&proctor_record::json::spelled(&text)))
 }
 
 /// JSON in which no string is a command to a CI service. It is the same value.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use proctor_core::printable::{printable, push_printable};
-use proctor_core::problem::{Excerpt, Problem, Severity};
+use proctor_record::problem::{Excerpt, Problem, Severity};
 use unicode_width::UnicodeWidthStr;
 
 const ERROR: Style = AnsiColor::BrightRed.on_default().bold();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use proctor_core::event::ProcessEnd;
+use proctor_record::event::ProcessEnd;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

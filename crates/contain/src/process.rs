@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use proctor_core::redact::Redactor;
+use proctor_record::redact::Redactor;
 use rustix::process::{Pid, Signal};
 use thiserror::Error;
 use tokio::net::unix::pipe;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memchr::memmem;
-use proctor_core::redact::{self, Redactor};
+use proctor_record::redact::{self, Redactor};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// How many bytes at the end are shown.

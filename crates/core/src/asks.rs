@@ -10,12 +10,12 @@ mod fingerprint;
 mod tests;
 
 use data_encoding::HEXLOWER;
+use proctor_record::event::{Body, EventKind, ModelAsked, Purpose};
+use proctor_record::model::{ModelRequest, Tools};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use self::fingerprint::Fingerprints;
-use crate::event::{Body, EventKind, ModelAsked, Purpose};
-use crate::model::{ModelRequest, Tools};
 use crate::replay;
 
 /// The model requests of one trial.

@@ -15,9 +15,10 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use crate::event::{Blame, Outcome};
+use proctor_record::event::{Blame, Outcome};
+use proctor_record::verdict::Verdict;
+
 use crate::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
-use crate::verdict::Verdict;
 
 pub use self::pattern::pattern;
 use self::pattern::{Piece, pieces, shown};

@@ -24,12 +24,12 @@ mod wording;
 
 use std::borrow::Cow;
 
+use proctor_record::transcript::{CallKind, Transcript, UnreadMessage};
+use proctor_record::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
 pub use self::selection::{ExpectedTools, SelectionCheck, SelectionMode};
 pub use self::target::{NameMatcher, OrderEntry, OrderKind, SkillMatcher, Times, ToolMatcher};
-use crate::transcript::{CallKind, Transcript, UnreadMessage};
-use crate::verdict::Verdict;
 
 /// One condition on a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -16,7 +16,8 @@ pub mod sentence;
 mod tests;
 mod tools;
 
-use crate::event::RunTally;
+use proctor_record::event::RunTally;
+
 use crate::statistics::{
     Difference, PassCount, RegressionTest, Stratum, TARGET_DROP, cases_for_drop, runs_for_drop,
 };

@@ -13,7 +13,7 @@ mod proof;
 mod schema;
 mod witness;
 
-use crate::event::ChangeClass;
+use proctor_record::event::ChangeClass;
 
 pub use self::content::{ContentError, SurfaceContent, tool_tokens};
 pub use self::items::changes;

@@ -11,18 +11,18 @@ mod tests;
 
 use std::time::Duration;
 
+use proctor_record::event::{ServerSeen, Surface};
+use proctor_record::excerpt::excerpt;
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::index::IndexEntry;
+use proctor_record::record::{RecordError, RunReader};
+use proctor_record::transcript::{CallKind, CallRequest};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::contract::tool_tokens;
-use crate::event::{ServerSeen, Surface};
-use crate::excerpt::excerpt;
-use crate::fold::{FoldOptions, FoldedTrial, fold_trial};
-use crate::index::IndexEntry;
-use crate::record::{RecordError, RunReader};
 use crate::summary::Summary;
-use crate::transcript::{CallKind, CallRequest};
 
 pub use self::schema::{ArgumentCoverage, ValueCoverage};
 use self::tally::CallTally;

@@ -6,11 +6,11 @@
 
 use std::cell::{Cell, RefCell};
 
+use proctor_record::hint::{listed, nearest, nearest_hint};
+use proctor_record::problem::{Code, Problem, Problems, Severity, SourceText, Span};
 use serde_json::{Map, Value, json};
 
 use crate::document::{Node, NodeValue};
-use crate::hint::{listed, nearest, nearest_hint};
-use crate::problem::{Code, Problem, Problems, Severity, SourceText, Span};
 
 mod values;
 

@@ -7,7 +7,7 @@
 use saphyr_parser::{Event, Parser, ScanError};
 use serde_json::{Map, Number, Value};
 
-use crate::problem::{Code, Problem, Problems, SourceText, Span};
+use proctor_record::problem::{Code, Problem, Problems, SourceText, Span};
 
 mod build;
 mod scalar;

@@ -9,10 +9,10 @@ mod render;
 mod server;
 pub mod volatile;
 
-use crate::event::EventKind;
-use crate::fold::{FoldOptions, fold_trial};
-use crate::record::{RecordError, RunReader};
-use crate::transcript::{Call, CallRequest};
+use proctor_record::event::EventKind;
+use proctor_record::fold::{FoldOptions, fold_trial};
+use proctor_record::record::{RecordError, RunReader};
+use proctor_record::transcript::{Call, CallRequest};
 
 use self::calls::DraftedCall;
 use self::server::DraftedServer;

@@ -9,11 +9,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use proctor_record::event::{Outcome, PlannedAgent, PlannedCase};
+use proctor_record::record::{INDEX, RunReader};
 use serde::Serialize;
 
-use crate::event::{Outcome, PlannedAgent, PlannedCase};
 use crate::price::Prices;
-use crate::record::{INDEX, RunReader};
 use crate::runs::{self, RunNameError};
 use crate::summary::{ModelSpending, Summary, TrialResult};
 

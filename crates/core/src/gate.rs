@@ -14,10 +14,11 @@ mod known;
 #[cfg(test)]
 mod tests;
 
+use proctor_record::event::PlannedGates;
+use proctor_record::hint::counted;
+
 pub use self::checks::check_rates;
 pub use self::conditions::{Condition, conditions};
-use crate::event::PlannedGates;
-use crate::hint::counted;
 pub use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
 use crate::shard::Shard;
 use crate::summary::{AgentTrials, CaseSummary, Summary};

@@ -9,12 +9,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
+use proctor_record::record::{GRADES, RecordError, RunReader};
+use proctor_record::redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::record::{GRADES, RecordError, RunReader};
-use crate::redact::Redactor;
 use crate::regrade::GradedTrial;
 
 /// The version of the files that this program writes.
@@ -149,7 +149,7 @@ pub fn file_name(eval: Option<&Path>, hash: &str) -> String {
     let stem = eval
         .and_then(Path::file_stem)
         .map(|stem| stem.to_string_lossy());
-    let stem = crate::record::trial_stem(stem.as_deref().unwrap_or("evals"));
+    let stem = proctor_record::record::trial_stem(stem.as_deref().unwrap_or("evals"));
     let hash: String = hash.chars().take(8).collect();
     format!("{stem}-{hash}")
 }

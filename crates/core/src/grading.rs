@@ -14,15 +14,16 @@ mod tests;
 
 use std::sync::Arc;
 
+use proctor_record::decision::blame_for_failure;
+use proctor_record::event::{Blame, CheckEvaluated, CheckId, Outcome, TrialEnded};
+use proctor_record::fold::FoldedTrial;
+use proctor_record::transcript::Transcript;
+use proctor_record::verdict::Verdict;
+
 use crate::check::Check;
-use crate::decision::blame_for_failure;
-use crate::event::{Blame, CheckEvaluated, CheckId, Outcome, TrialEnded};
-use crate::fold::FoldedTrial;
 use crate::printable::is_hidden;
 use crate::suite::step::Action;
 use crate::suite::{Case, Step};
-use crate::transcript::Transcript;
-use crate::verdict::Verdict;
 
 /// The reason for an agent that did nothing: it would meet every check that only forbids something.
 pub const SILENT: &str = "the agent gave no answer and made no calls";

@@ -11,11 +11,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use proctor_record::event::SourceContext;
+use proctor_record::record::{RecordError, RunReader};
 use serde::Serialize;
 
-use crate::event::SourceContext;
 use crate::overview::{AgentOverview, Answer, Overview, RateOverview};
-use crate::record::{RecordError, RunReader};
 use crate::runs::RunEntry;
 use crate::summary::Counts;
 

@@ -23,12 +23,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 
 use jiff::Timestamp;
+use proctor_record::event::{EventKind, RECORD_VERSION, RunEnded, RunKind, RunStarted};
+use proctor_record::index;
+use proctor_record::record::{EndedTrial, RecordError, RunReader, RunWriter};
+use proctor_record::redact::Redactor;
 
-use crate::event::{EventKind, RECORD_VERSION, RunEnded, RunKind, RunStarted};
 use crate::gate::Gate;
-use crate::index;
-use crate::record::{EndedTrial, RecordError, RunReader, RunWriter};
-use crate::redact::Redactor;
 use crate::summary::Summary;
 
 pub use self::outcome::ASSERTIONS_PASSED;

@@ -10,7 +10,7 @@ mod weight;
 
 use serde_json::Value;
 
-use crate::event::Surface;
+use proctor_record::event::Surface;
 
 pub use self::rule::{LintRule, LintSeverity};
 

@@ -20,10 +20,10 @@ mod tests;
 
 use std::fmt;
 
+use proctor_record::json;
 use serde_json::{Number, Value};
 
 use self::schema::Schema;
-use crate::json;
 use crate::pattern::Pattern;
 
 /// A compiled matcher, with its source.

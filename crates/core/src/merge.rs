@@ -9,11 +9,12 @@
 mod shards;
 mod trials;
 
-use crate::event::{EventKind, RunEnded, RunStarted};
+use proctor_record::event::{EventKind, RunEnded, RunStarted};
+use proctor_record::hint::counted;
+use proctor_record::index::MergedIndex;
+use proctor_record::record::{RecordError, RunReader, RunWriter};
+
 use crate::gate::Gate;
-use crate::hint::counted;
-use crate::index::MergedIndex;
-use crate::record::{RecordError, RunReader, RunWriter};
 use crate::summary::Summary;
 
 pub use self::shards::{MergeError, ShardSet};

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::Duration;
 
+use proctor_record::duration::micros;
+use proctor_record::event::{FindingKind, Outcome, RunEnded, RunStarted};
+use proctor_record::fold::ModelActivity;
+use proctor_record::model::Usage;
+use proctor_record::record::{RecordError, RunReader, SUMMARY, open_file};
 use serde::{Deserialize, Serialize};
 
-use crate::duration::micros;
-use crate::event::{FindingKind, Outcome, RunEnded, RunStarted};
-use crate::fold::ModelActivity;
 use crate::gate::Gate;
-use crate::model::Usage;
 use crate::pass_rule::CaseVerdict;
-use crate::record::{RecordError, RunReader, SUMMARY, open_file};
 use crate::statistics::Rate;
 use crate::summary::{self, AgentSummary, AgentTrials, CaseSummary, Counts, Summary, TrialResult};
 

@@ -17,8 +17,10 @@ use flate2::{Compression, GzBuilder};
 use jiff::Timestamp;
 use tar::{Builder, Header};
 
-use crate::index;
-use crate::record::{BLOBS, ENDED, INDEX, PART, RUN, RecordError, RunReader, TRIALS, lock};
+use proctor_record::index;
+use proctor_record::record::{
+    BLOBS, ENDED, INDEX, PART, RUN, RecordError, RunReader, TRIALS, lock,
+};
 
 pub use self::unpack::unpack;
 

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use crate::event::Outcome;
+use proctor_record::event::Outcome;
 
 /// Whether a case meets its pass rule with one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

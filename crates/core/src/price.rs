@@ -8,8 +8,9 @@ mod table;
 
 use std::path::Path;
 
-use crate::model::Usage;
-use crate::problem::Problems;
+use proctor_record::model::Usage;
+use proctor_record::problem::Problems;
+
 use crate::provider::Provider;
 
 pub use self::table::AS_OF;

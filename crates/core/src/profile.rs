@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proctor_record::hint::nearest_hint;
+use proctor_record::problem::{Code, Problem, Problems, SourceText, Span};
 use serde_json::{Value, json};
 
 use crate::decode::{
@@ -14,10 +16,8 @@ use crate::decode::{
     RequiredKey, StrictKeys, Table, record, words,
 };
 use crate::document::{self, Document, Node, NodeValue};
-use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
 use crate::plan::LabelSelector;
-use crate::problem::{Code, Problem, Problems, SourceText, Span};
 use crate::suite::files;
 use crate::suite::gates_file::{PassHatFile, ShareFile};
 

@@ -15,11 +15,12 @@ mod result;
 #[cfg(test)]
 mod tests;
 
-use crate::event::{Blame, CheckEvaluated, CheckId, Outcome, TrialEnded};
+use proctor_record::event::{Blame, CheckEvaluated, CheckId, Outcome, TrialEnded};
+use proctor_record::verdict::Verdict;
+
 use crate::grading::{self, CaseChecks, Grading, JudgeGrade, NextCheck, StepGrade};
 use crate::suite::Step;
 use crate::suite::step::Action;
-use crate::verdict::Verdict;
 
 pub use self::changes::CheckChange;
 pub use self::comparison::CaseComparison;

@@ -20,10 +20,10 @@ use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::event::{Body, EventKind, ModelReplied, Purpose};
-use crate::index;
-use crate::model::{Arguments, ModelMessage, ModelRequest, StopReason, Turn, Usage};
-use crate::record::{Blobs, RecordError, RunReader, TrialFile};
+use proctor_record::event::{Body, EventKind, ModelReplied, Purpose};
+use proctor_record::index;
+use proctor_record::model::{Arguments, ModelMessage, ModelRequest, StopReason, Turn, Usage};
+use proctor_record::record::{Blobs, RecordError, RunReader, TrialFile};
 
 pub use self::folder::without_folder;
 pub use self::surroundings::{Drift, Surroundings};

@@ -11,8 +11,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::hint::{counted, listed, nearest};
-use crate::record::{RecordError, RunReader};
+use proctor_record::hint::{counted, listed, nearest};
+use proctor_record::record::{RecordError, RunReader};
 
 /// The word that names the newest run.
 pub const LATEST: &str = "latest";
@@ -150,7 +150,7 @@ pub fn named(runs: &Path, name: &str) -> Result<Option<PathBuf>, RunNameError> {
 
 /// Whether a folder is the record of a run.
 pub fn is_run(folder: &Path) -> bool {
-    folder.join(crate::record::RUN).is_file()
+    folder.join(proctor_record::record::RUN).is_file()
 }
 
 /// Whether a folder holds runs, and is not a run itself.
@@ -221,7 +221,7 @@ fn file_kind(path: &Path) -> Option<FileKind> {
 pub fn resolve(runs: &Path, text: &Path) -> Result<PathBuf, RunNameError> {
     let name = text.to_string_lossy();
     let is_latest = name == LATEST;
-    if !is_latest && text.join(crate::record::RUN).is_file() {
+    if !is_latest && text.join(proctor_record::record::RUN).is_file() {
         return Ok(text.to_owned());
     }
     let entries = list(runs)?;

@@ -7,10 +7,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::hint::listed;
-use crate::model::{Arguments, ModelRequest, Reply, StopReason, Thinking, ToolCall, Turn, Usage};
+use proctor_record::hint::listed;
+use proctor_record::model::{
+    Arguments, ModelRequest, Reply, StopReason, Thinking, ToolCall, Turn, Usage,
+};
+use proctor_record::problem::SourceText;
+
 use crate::pattern::Pattern;
-use crate::problem::SourceText;
 
 mod conversation;
 mod estimate;

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{Outcome, ToolName};
+use proctor_record::event::{Outcome, ToolName};
+
 use crate::statistics::Rate;
 use crate::summary::Summary;
-pub use crate::tool_choice::ToolChoice;
+pub use proctor_record::tool_choice::ToolChoice;
 
 /// What a model chose, or should have chosen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-use crate::event::PlannedShard;
+use proctor_record::event::PlannedShard;
 
 pub use self::engines::{DetectError, RUN_ID_VARIABLES, detect, run_id};
 

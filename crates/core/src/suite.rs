@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proctor_record::event::{CheckPlace, PlannedGates, PlannedKnownFailure, TaskSetConfig};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -18,7 +19,6 @@ use self::template::Template;
 use self::turns::UserTurn;
 use crate::check::Check;
 use crate::contract::SurfaceContract;
-use crate::event::{CheckPlace, PlannedGates, PlannedKnownFailure, TaskSetConfig};
 use crate::lint::SwitchedOffRule;
 
 pub mod agent;
@@ -346,7 +346,7 @@ pub struct ShippedEvalSet {
 }
 
 fn serialize_duration<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&crate::duration::render(*duration))
+    to.serialize_str(&proctor_record::duration::render(*duration))
 }
 
 #[expect(
@@ -357,5 +357,5 @@ fn serialize_optional_duration<S: Serializer>(
     duration: &Option<Duration>,
     to: S,
 ) -> Result<S::Ok, S::Error> {
-    duration.map(crate::duration::render).serialize(to)
+    duration.map(proctor_record::duration::render).serialize(to)
 }

@@ -15,18 +15,18 @@ mod trial;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::event::SkippedEval;
-use crate::event::{
+use proctor_record::event::SkippedEval;
+use proctor_record::event::{
     Blame, Event, EventKind, NotRunOutcome, Outcome, PlannedAgent, PlannedCase, PlannedGates,
     PlannedKnownFailure, PlannedProfile, PlannedShard, PlannedWarning, RunConfig, RunEnded,
     RunKind, RunPlanned, RunStarted, ServerSeen, StepEnded, WireKind,
 };
-use crate::fold::ModelActivity;
-use crate::index::{self, Attempt, IndexEntry, IndexScrutiny};
+use proctor_record::fold::ModelActivity;
+use proctor_record::index::{self, Attempt, IndexEntry, IndexScrutiny};
+use proctor_record::record::{RecordError, RunReader, TrialFile};
+use serde::{Deserialize, Serialize};
+
 use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
-use crate::record::{RecordError, RunReader, TrialFile};
 use crate::shard::Shard;
 
 pub use self::agents::AgentSummary;
@@ -35,7 +35,7 @@ pub use self::assertions::{AssertionCount, AssertionCounter, AttemptAssertions};
 pub use self::part::TrialFilter;
 use self::shared::SharedResults;
 pub use self::trial::{AttemptEnd, ModelSpending, TrialResult, TrialSummary, UnmetCheck};
-pub use crate::index::{FindingCounts, FoundKind};
+pub use proctor_record::index::{FindingCounts, FoundKind};
 
 /// How many names of trial files are in memory at a time while a run ends.
 const NAMES: usize = 1 << 14;

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::fold::{FoldedTrial, FurtherMessage, ModelTurn, TurnReply};
-use crate::model::Usage;
-use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
+use proctor_record::fold::{FoldedTrial, FurtherMessage, ModelTurn, TurnReply};
+use proctor_record::model::Usage;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 
 /// The version of the file. It increases if a field changes its meaning or is removed.
 const VERSION: u32 = 1;
@@ -26,7 +26,7 @@ impl TranscriptFile {
     pub fn of(folded: &FoldedTrial) -> Self {
         let work = &folded.work;
         let calls = &folded.transcript.calls;
-        let text = |text: Option<&crate::fold::ClippedText>| text.map(ToString::to_string);
+        let text = |text: Option<&proctor_record::fold::ClippedText>| text.map(ToString::to_string);
         let seqs = calls.iter().map(|call| call.seq);
         let turns = folded.turns.iter().map(|turn| turn.seq);
         Self {

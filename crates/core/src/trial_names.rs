@@ -9,10 +9,10 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::event::{CheckPlace, EventKind, PlannedCase, TrialStarted};
-use crate::hint::nearest;
-use crate::index;
-use crate::record::{RecordError, RunReader, TrialFile};
+use proctor_record::event::{CheckPlace, EventKind, PlannedCase, TrialStarted};
+use proctor_record::hint::nearest;
+use proctor_record::index;
+use proctor_record::record::{RecordError, RunReader, TrialFile};
 
 /// One attempt at a trial, with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 //! string otherwise, so that `id=007`, `id=7` and `name=true` become what the tool expects.
 
 use jsonschema::Validator;
+use proctor_record::excerpt::excerpt;
+use proctor_record::hint::{listed, nearest_hint};
 use serde_json::{Map, Value};
 
-use crate::excerpt::excerpt;
-use crate::hint::{listed, nearest_hint};
 use crate::pattern::Pattern;
 
 /// The arguments of a call, with their types.

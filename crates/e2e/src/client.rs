@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::event::Actor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
+use proctor_record::event::Actor;
 use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::auth::Credentials;
 use proctor_wire::client::{ConnectOptions, Era, Timeouts};

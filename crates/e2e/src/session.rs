@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Direction, Event, EventKind, FindingKind, Frame, Outcome};
-use proctor_core::record::RunReader;
+use proctor_record::event::{Direction, Event, EventKind, FindingKind, Frame, Outcome};
+use proctor_record::record::RunReader;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A variable that all processes of a session inherit.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use proctor_core::event::Body;
+use proctor_record::event::Body;
 use serde_json::{Value, json};
 
 use crate::session::{Session, SessionOutcome};

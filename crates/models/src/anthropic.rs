@@ -2,10 +2,10 @@
 //!
 //! The main type is [`Anthropic`].
 
-use proctor_core::model::{
+use proctor_core::provider::Provider;
+use proctor_record::model::{
     Arguments, Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn,
 };
-use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
@@ -192,7 +192,7 @@ fn whole(turn: &Turn) -> Option<&Vec<Value>> {
         .then_some(all)
 }
 
-fn tool(tool: &proctor_core::model::Tool) -> Value {
+fn tool(tool: &proctor_record::model::Tool) -> Value {
     let mut fitted = schema::fit(tool);
     RenamedArguments::in_schema(&mut fitted.schema);
     let mut written = json!({"name": tool.name, "input_schema": fitted.schema});

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use proctor_core::event::{Body, EventKind, ModelFailed, ModelReplied, Purpose};
-use proctor_core::model::{ModelRequest, Reply};
+use proctor_record::event::{Body, EventKind, ModelFailed, ModelReplied, Purpose};
+use proctor_record::model::{ModelRequest, Reply};
 
 use super::pace::PacePermit;
 use super::replay::{self, Replay};

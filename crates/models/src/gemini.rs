@@ -2,10 +2,10 @@
 //!
 //! The main type is [`Gemini`].
 
-use proctor_core::model::{
+use proctor_core::provider::Provider;
+use proctor_record::model::{
     Arguments, Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn,
 };
-use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
@@ -159,7 +159,7 @@ fn result(result: &ToolResult, ids: &[(&str, &str)]) -> Vec<Value> {
     parts
 }
 
-fn tool(tool: &proctor_core::model::Tool) -> Value {
+fn tool(tool: &proctor_record::model::Tool) -> Value {
     let fitted = schema::fit_subset(tool);
     let mut declared = json!({"name": tool.name, "parametersJsonSchema": fitted.schema});
     if let Some(description) = fitted.description {

@@ -7,9 +7,9 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use proctor_core::json::repeats_a_key;
-use proctor_core::model::{Arguments, ModelRequest, Reply};
-use proctor_core::redact::Redactor;
+use proctor_record::json::repeats_a_key;
+use proctor_record::model::{Arguments, ModelRequest, Reply};
+use proctor_record::redact::Redactor;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
 use serde_json::Value;

@@ -31,7 +31,7 @@ pub mod wire;
 use std::pin::Pin;
 use std::time::Duration;
 
-use proctor_core::model::{ModelRequest, Reply};
+use proctor_record::model::{ModelRequest, Reply};
 
 use proctor_wire::recorder::Recorder;
 
@@ -101,7 +101,7 @@ pub enum ModelError {
         is_overload: bool,
         detail: String,
     },
-    #[error("no reply from the model within {}", proctor_core::duration::brief(*.after))]
+    #[error("no reply from the model within {}", proctor_record::duration::brief(*.after))]
     TimedOut {
         /// How long Proctor waited.
         after: Duration,

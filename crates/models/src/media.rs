@@ -1,6 +1,6 @@
 //! The images and sounds that a wire format supports.
 
-use proctor_core::model::{Media, ModelMessage, ModelRequest, ToolResult};
+use proctor_record::model::{Media, ModelMessage, ModelRequest, ToolResult};
 
 use super::ModelError;
 use super::wire::WireFormat;

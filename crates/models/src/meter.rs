@@ -5,10 +5,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proctor_core::event::Purpose;
-use proctor_core::model::Usage;
 use proctor_core::price::Prices;
 use proctor_core::provider::Provider;
+use proctor_record::event::Purpose;
+use proctor_record::model::Usage;
 
 use super::pace::{Pace, Paces};
 use super::{AskError, Model, RetryPolicy};

@@ -1,7 +1,7 @@
 //! Errors of opening a model, reported before anything starts.
 
-use proctor_core::hint::listed;
 use proctor_core::provider::Provider;
+use proctor_record::hint::listed;
 
 /// Why a model can't be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,8 +2,8 @@
 //!
 //! The main type is [`OpenAi`].
 
-use proctor_core::model::{Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn};
 use proctor_core::provider::Provider;
+use proctor_record::model::{Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn};
 use serde_json::{Value, json};
 
 use super::ModelError;
@@ -141,7 +141,7 @@ fn result(result: &ToolResult) -> Value {
     json!({"role": "tool", "tool_call_id": result.id, "content": content})
 }
 
-fn tool(tool: &proctor_core::model::Tool) -> Value {
+fn tool(tool: &proctor_record::model::Tool) -> Value {
     let fitted = schema::fit(tool);
     let mut function = json!({"name": tool.name, "parameters": fitted.schema});
     if let Some(description) = fitted.description {

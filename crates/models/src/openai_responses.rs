@@ -3,8 +3,8 @@
 //! The main type is [`OpenAiResponses`]. The provider stores nothing: each request holds the whole
 //! conversation, with the model's reasoning in encrypted form.
 
-use proctor_core::model::{ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn};
 use proctor_core::provider::Provider;
+use proctor_record::model::{ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn};
 use serde_json::{Value, json};
 
 use super::ModelError;
@@ -171,7 +171,7 @@ fn result(result: &ToolResult) -> Value {
     json!({"type": "function_call_output", "call_id": result.id, "output": output})
 }
 
-fn tool(tool: &proctor_core::model::Tool) -> Value {
+fn tool(tool: &proctor_record::model::Tool) -> Value {
     let fitted = schema::fit(tool);
     // By default this API enforces strict schemas, which most are not.
     let mut function = json!({

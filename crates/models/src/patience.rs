@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use proctor_core::duration::brief;
+use proctor_record::duration::brief;
 
 use super::ModelError;
 

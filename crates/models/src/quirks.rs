@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use proctor_core::model::ModelRequest;
+use proctor_record::model::ModelRequest;
 use serde_json::Value;
 
 use super::ModelError;

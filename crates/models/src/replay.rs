@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proctor_core::event::{EventKind, Purpose};
-use proctor_core::model::{ModelRequest, Reply};
-use proctor_core::record::RecordError;
 use proctor_core::replay::{Cassette, Drift, RecordedReply, ReplayGap, Surroundings, Tape};
+use proctor_record::event::{EventKind, Purpose};
+use proctor_record::model::{ModelRequest, Reply};
+use proctor_record::record::RecordError;
 
 use super::ModelError;
 use proctor_wire::recorder::Recorder;

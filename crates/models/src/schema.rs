@@ -9,8 +9,8 @@ mod subset;
 #[cfg(test)]
 mod tests;
 
-use proctor_core::json;
-use proctor_core::model::Tool;
+use proctor_record::json;
+use proctor_record::model::Tool;
 use serde_json::{Map, Value};
 
 pub(super) use self::renamed::RenamedArguments;

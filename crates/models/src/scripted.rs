@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::model::{ModelRequest, Reply};
-use proctor_core::problem::Problems;
 use proctor_core::provider::Provider;
 use proctor_core::script::{ProviderFault, Script};
 use proctor_core::suite::load_script;
+use proctor_record::model::{ModelRequest, Reply};
+use proctor_record::problem::Problems;
 
 use super::ModelError;
 use proctor_wire::worker;
@@ -89,7 +89,7 @@ fn model_error(fault: ProviderFault, after: Duration) -> ModelError {
 mod tests {
     use std::time::Instant;
 
-    use proctor_core::model::ModelMessage;
+    use proctor_record::model::ModelMessage;
 
     use super::*;
 

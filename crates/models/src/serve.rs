@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http_body_util::{BodyExt, Limited};
-use proctor_core::model::{ModelRequest, Reply, Usage};
 use proctor_core::script::Script;
+use proctor_record::model::{ModelRequest, Reply, Usage};
 use serde_json::Value;
 
 use self::answer::ReplyBuilder;

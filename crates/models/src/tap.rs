@@ -20,9 +20,9 @@ use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Full, Limited};
 use proctor_core::asks::RequestDigest;
-use proctor_core::event::{Body as Kept, EventKind, ModelFailed, Purpose};
-use proctor_core::model::ModelRequest as Question;
 use proctor_core::replay::{RecordedReply, outline};
+use proctor_record::event::{Body as Kept, EventKind, ModelFailed, Purpose};
+use proctor_record::model::ModelRequest as Question;
 use serde_json::Value;
 
 use self::body::TappedBody;
@@ -424,7 +424,7 @@ fn rendered(
     format: WireFormat,
     question: &wire::ParsedModelRequest,
     asked: &PendingModelRequest,
-    reply: &proctor_core::model::Reply,
+    reply: &proctor_record::model::Reply,
 ) -> Vec<u8> {
     let envelope = Envelope {
         id: &format!("replayed{}", asked.ask),
@@ -453,22 +453,22 @@ struct PendingModelRequest {
 
 impl PendingModelRequest {
     /// Counts and records a reply.
-    fn replied(&self, reply: &proctor_core::model::Reply, raw: Option<&[u8]>) {
+    fn replied(&self, reply: &proctor_record::model::Reply, raw: Option<&[u8]>) {
         let inside = &self.inside;
         let mut reply = reply.clone();
         reply.usage = inside.recorder.believed_usage(&self.model, reply.usage);
         let reply = &reply;
         let cost_usd = inside.limits.replied(self.purpose, &self.model, reply);
-        inside
-            .recorder
-            .record(EventKind::ModelReplied(proctor_core::event::ModelReplied {
+        inside.recorder.record(EventKind::ModelReplied(
+            proctor_record::event::ModelReplied {
                 ask: self.ask,
                 turn: Kept::Text(proctor_core::asks::text(&reply.turn)),
                 raw: raw.map(super::asker::body),
                 stop: reply.stop.clone(),
                 usage: reply.usage,
                 cost_usd,
-            }));
+            },
+        ));
     }
 
     /// Records that a reply was malformed or incomplete.

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use proctor_core::json::repeats_a_key;
-use proctor_core::model::{Arguments, ModelMessage, ModelRequest, StopReason, ToolCall};
+use proctor_record::json::repeats_a_key;
+use proctor_record::model::{Arguments, ModelMessage, ModelRequest, StopReason, ToolCall};
 use serde_json::{Map, Value, json};
 
 /// The call ids of a conversation. Some servers repeat ids, or send none.

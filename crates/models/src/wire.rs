@@ -15,7 +15,7 @@ mod side;
 #[cfg(test)]
 mod tests;
 
-use proctor_core::model::{ModelRequest, Reply};
+use proctor_record::model::{ModelRequest, Reply};
 use serde_json::Value;
 
 pub(super) use self::chat::THINKING;

@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use proctor_core::event::{Outcome, PlannedCase};
 use proctor_core::gate::CaseVerdict;
 use proctor_core::printable::printable;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult};
+use proctor_record::event::{Outcome, PlannedCase};
 
 use crate::{Report, sentences, words};
 

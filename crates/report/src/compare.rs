@@ -76,7 +76,7 @@ impl<'a> CompareReport<'a> {
         if let (Some(base), Some(new)) = (median.base, median.new) {
             let brief = |seconds| {
                 let time = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default();
-                proctor_core::duration::brief(time)
+                proctor_record::duration::brief(time)
             };
             lines.push(("Median", format!("{} → {}", brief(base), brief(new))));
         }

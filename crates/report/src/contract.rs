@@ -4,8 +4,8 @@
 //! escaped in each.
 
 use proctor_core::contract::{ContractJudgement, example};
-use proctor_core::event::{ChangeClass, SurfaceChange};
 use proctor_core::printable::printable;
+use proctor_record::event::{ChangeClass, SurfaceChange};
 use serde_json::{Value, json};
 
 use crate::annotations::{data, property};

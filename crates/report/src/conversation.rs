@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use proctor_core::duration;
-use proctor_core::event::{AgentClaimed, CheckPlace, Claim, Outcome, Phase};
-use proctor_core::fold::{
+use proctor_record::duration;
+use proctor_record::event::{AgentClaimed, CheckPlace, Claim, Outcome, Phase};
+use proctor_record::fold::{
     ClippedText, FoldOptions, ModelTurn, ServerRequest, TimelineItem, TrialOutline, TurnReply,
 };
-use proctor_core::hint::listed;
-use proctor_core::transcript::Call;
-use proctor_core::verdict::Verdict;
+use proctor_record::hint::listed;
+use proctor_record::transcript::Call;
+use proctor_record::verdict::Verdict;
 
 use self::checks::CallText;
 pub use self::follow::Follower;

@@ -6,10 +6,10 @@ mod document;
 use proctor_core::coverage::{
     ArgumentCoverage, CallUse, Coverage, ItemCoverage, ServerCoverage, ToolCoverage,
 };
-use proctor_core::duration;
-use proctor_core::event::ServerSeen;
 use proctor_core::printable::printable;
-use proctor_core::transcript::CallKind;
+use proctor_record::duration;
+use proctor_record::event::ServerSeen;
+use proctor_record::transcript::CallKind;
 use unicode_width::UnicodeWidthStr;
 
 pub use self::document::document;

@@ -10,12 +10,12 @@ mod selection;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use proctor_core::event::{CheckEvaluated, CheckId};
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
-use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, ModelSpending, TrialResult, TrialSummary};
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
-use proctor_core::verdict::Verdict;
+use proctor_record::event::{CheckEvaluated, CheckId};
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::model::Usage;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
+use proctor_record::verdict::Verdict;
 use serde_json::Value;
 
 use self::cells::Cells;

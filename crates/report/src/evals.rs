@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use proctor_core::event::{CheckId, Outcome, PlannedEval};
 use proctor_core::summary::{CaseSummary, TrialResult, TrialSummary};
-use proctor_core::verdict::Verdict;
+use proctor_record::event::{CheckId, Outcome, PlannedEval};
+use proctor_record::verdict::Verdict;
 use serde_json::{Value, json};
 
 use crate::words;
@@ -47,7 +47,7 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
         document["part"] = json!({"filter": part.filter, "wholeRun": {"trials": part.trials}});
     }
     let text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
-    out.write_all(proctor_core::json::spelled(&text).as_bytes())?;
+    out.write_all(proctor_record::json::spelled(&text).as_bytes())?;
     writeln!(out)?;
     Ok(())
 }

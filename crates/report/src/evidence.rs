@@ -8,14 +8,14 @@ mod calls;
 
 use std::collections::BTreeSet;
 
-use proctor_core::decision::calls_in_error;
-use proctor_core::event::{Actor, Blame, CheckEvaluated, CheckId, Outcome, Phase, PlannedCase};
-use proctor_core::fold::{ClippedText, FoldedTrial, StepDone};
-use proctor_core::hint::listed;
 use proctor_core::printable::printable;
 use proctor_core::summary::{TrialResult, UnmetCheck};
-use proctor_core::transcript::Call;
-use proctor_core::verdict::Verdict;
+use proctor_record::decision::calls_in_error;
+use proctor_record::event::{Actor, Blame, CheckEvaluated, CheckId, Outcome, Phase, PlannedCase};
+use proctor_record::fold::{ClippedText, FoldedTrial, StepDone};
+use proctor_record::hint::listed;
+use proctor_record::transcript::Call;
+use proctor_record::verdict::Verdict;
 
 use self::calls::made;
 pub(crate) use self::calls::{answer, describe, is_error, request};

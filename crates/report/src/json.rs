@@ -12,13 +12,13 @@ mod tokens;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use proctor_core::event::{
+use proctor_core::gate::{CaseVerdict, Gate};
+use proctor_core::summary::{AgentSummary, Counts, Summary};
+use proctor_record::event::{
     PlannedAgent, RunConfig, RunKind, ServerSeen, Surface, TimeoutConfig, WireKind,
 };
-use proctor_core::fold::ModelActivity;
-use proctor_core::gate::{CaseVerdict, Gate};
-use proctor_core::model::Usage;
-use proctor_core::summary::{AgentSummary, Counts, Summary};
+use proctor_record::fold::ModelActivity;
+use proctor_record::model::Usage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

@@ -10,10 +10,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use proctor_core::causes::TrialRef;
-use proctor_core::event::{Outcome, PlannedAgent};
 use proctor_core::gate::CaseVerdict;
-use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary, TrialResult, TrialSummary};
+use proctor_record::event::{Outcome, PlannedAgent};
+use proctor_record::record::RecordError;
 
 use self::xml::{Xml, legal};
 use crate::{Report, ReportError, evidence, words};

@@ -37,12 +37,12 @@ mod words;
 use std::io;
 use std::path::Path;
 
-use proctor_core::event::RunKind;
-use proctor_core::event::SkippedEval;
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::gate::Gate;
-use proctor_core::record::{RecordError, RunReader, TrialFile};
 use proctor_core::summary::{Summary, TrialSummary};
+use proctor_record::event::RunKind;
+use proctor_record::event::SkippedEval;
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::record::{RecordError, RunReader, TrialFile};
 
 /// A run with its summary and gate, for the renderers.
 #[derive(Debug, Clone, Copy)]

@@ -8,8 +8,8 @@ mod document;
 mod rows;
 mod selection;
 
-use proctor_core::event::{NotRunOutcome, PlannedAgent, ServerSeen};
 use proctor_core::gate::Gate;
+use proctor_record::event::{NotRunOutcome, PlannedAgent, ServerSeen};
 
 use self::code::{code, reason};
 use self::document::{Document, Section};

@@ -13,9 +13,9 @@ mod spans;
 use std::io::Write;
 
 use jiff::Timestamp;
-use proctor_core::event::RunStarted;
-use proctor_core::fold::{FoldOptions, fold_trial};
-use proctor_core::record::TrialFile;
+use proctor_record::event::RunStarted;
+use proctor_record::fold::{FoldOptions, fold_trial};
+use proctor_record::record::TrialFile;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

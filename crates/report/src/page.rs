@@ -35,9 +35,9 @@ pub use self::trial::{
 
 use proctor_core::causes;
 use proctor_core::coverage::Coverage;
-use proctor_core::event::Outcome;
-use proctor_core::record::RecordError;
 use proctor_core::summary::Counts;
+use proctor_record::event::Outcome;
+use proctor_record::record::RecordError;
 use serde::Serialize;
 
 use self::strings::Strings;

@@ -3,13 +3,13 @@
 //! Main functions: [`change`], [`totals`], [`entry`] and [`document_end`]. A regrade may have any number of
 //! trials, so each is rendered by itself.
 
-use proctor_core::event::{CheckEvaluated, CheckId, Outcome, TrialEnded};
 use proctor_core::gate::Gate;
-use proctor_core::hint::listed;
 use proctor_core::printable::printable;
 use proctor_core::regrade::{Basis, CheckChange, CheckGrade, GradedTrial, RegradeTotals};
 use proctor_core::summary::Summary;
-use proctor_core::verdict::Verdict;
+use proctor_record::event::{CheckEvaluated, CheckId, Outcome, TrialEnded};
+use proctor_record::hint::listed;
+use proctor_record::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
 use crate::json::entry as json_entry;

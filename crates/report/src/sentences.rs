@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use proctor_core::causes::Cause;
-use proctor_core::duration;
-use proctor_core::event::{CheckPlace, PlannedAgent};
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
-use proctor_core::verdict::Verdict;
+use proctor_record::duration;
+use proctor_record::event::{CheckPlace, PlannedAgent};
+use proctor_record::verdict::Verdict;
 
 use crate::{Report, ReportPart, words};
 

@@ -4,11 +4,11 @@
 
 use std::io::Write;
 
-use proctor_core::duration;
-use proctor_core::event::RunKind;
 use proctor_core::gate::Gate;
 use proctor_core::printable::printable;
-use proctor_core::record::RecordError;
+use proctor_record::duration;
+use proctor_record::event::RunKind;
+use proctor_record::record::RecordError;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 

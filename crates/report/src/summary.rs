@@ -15,10 +15,10 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use proctor_core::causes::group;
 use proctor_core::coverage::Coverage;
-use proctor_core::event::PlannedAgent;
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::printable::is_hidden;
 use proctor_core::summary::{AgentTrials, AssertionCounter, Summary};
+use proctor_record::event::PlannedAgent;
 
 pub use self::document::document;
 pub use self::outputs::github_output;

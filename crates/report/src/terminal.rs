@@ -8,12 +8,12 @@ mod totals;
 
 use anstyle::{AnsiColor, Style};
 use proctor_core::causes::{self, TrialRef};
-use proctor_core::event::NotRunOutcome;
-use proctor_core::event::Outcome;
 use proctor_core::gate::CaseVerdict;
 use proctor_core::printable::printable;
-use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
+use proctor_record::event::NotRunOutcome;
+use proctor_record::event::Outcome;
+use proctor_record::record::RecordError;
 
 pub(crate) use self::lines::Page;
 use crate::evidence::{self, EvidenceLine, Layout};

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use proctor_core::duration;
-use proctor_core::event::{Blame, FindingKind, Outcome};
-use proctor_core::fold::ModelActivity;
 use proctor_core::statistics::Rate;
 use proctor_core::summary::Summary;
+use proctor_record::duration;
+use proctor_record::event::{Blame, FindingKind, Outcome};
+use proctor_record::fold::ModelActivity;
 use serde_json::{Value, json};
 
 pub(crate) fn outcome(outcome: Option<Outcome>) -> &'static str {
@@ -59,7 +59,7 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
 
 /// Formats a number with separators: `12,345`.
 pub(crate) fn thousands(number: u64) -> String {
-    proctor_core::hint::thousands(&number.to_string())
+    proctor_record::hint::thousands(&number.to_string())
 }
 
 /// Formats a pass rate: `80%, 95% CI 49–94%`.
@@ -145,8 +145,8 @@ pub(crate) fn cost(cost: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proctor_core::model::Usage;
     use proctor_core::statistics::PassCount;
+    use proctor_record::model::Usage;
 
     use super::*;
 

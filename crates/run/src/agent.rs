@@ -7,7 +7,7 @@ mod names;
 mod rendering;
 mod toolbox;
 
-use proctor_core::model::{ModelMessage, ModelRequest, StopReason, ToolCall, ToolResult, Usage};
+use proctor_record::model::{ModelMessage, ModelRequest, StopReason, ToolCall, ToolResult, Usage};
 
 pub use self::toolbox::{ConnectedServer, KnownOffers, ServerLoss, ToolCallNotice, Toolbox};
 use crate::together::together;

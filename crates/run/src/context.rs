@@ -7,12 +7,12 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use proctor_core::event::{Actor, Purpose, ServerSeen};
-use proctor_core::record::RecordError;
-use proctor_core::redact::Redactor;
 use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::ModelRef;
 use proctor_core::suite::{Suite, TrialValues};
+use proctor_record::event::{Actor, Purpose, ServerSeen};
+use proctor_record::record::RecordError;
+use proctor_record::redact::Redactor;
 
 use crate::agent::KnownOffers;
 use crate::external::ExternalAgent;

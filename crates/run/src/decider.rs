@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use proctor_core::event::{Outcome, RunEnded, TrialEnded};
 use proctor_core::gate::{CaseVerdict, Gate};
-use proctor_core::record::{RecordError, RunReader};
 use proctor_core::summary::{Summary, TrialResult};
+use proctor_record::event::{Outcome, RunEnded, TrialEnded};
+use proctor_record::record::{RecordError, RunReader};
 
 /// The outcomes so far, and what they decide.
 pub(crate) struct Decider {

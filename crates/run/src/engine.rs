@@ -54,10 +54,10 @@ mod width;
 
 use std::path::{Path, PathBuf};
 
-use proctor_core::event::Actor;
 use proctor_core::merge::{MergeError, MergedRun};
-use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::{Environment, Server};
+use proctor_record::event::Actor;
+use proctor_record::redact::{Redactor, secrets_of};
 use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::auth::Credentials;
 use proctor_wire::client::{ConnectOptions, Timeouts};

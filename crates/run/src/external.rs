@@ -20,8 +20,8 @@ mod version;
 use std::collections::BTreeMap;
 
 use proctor_core::builtin_agent::BuiltinAgent;
-use proctor_core::hint::listed;
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
+use proctor_record::hint::listed;
 
 pub(crate) use self::acp::Preset;
 pub(crate) use self::assignment::{

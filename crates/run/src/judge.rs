@@ -20,8 +20,8 @@ mod tests;
 
 use proctor_core::grading::is_blank;
 use proctor_core::suite::step::Judgement;
-use proctor_core::transcript::Transcript;
-use proctor_core::verdict::Verdict;
+use proctor_record::transcript::Transcript;
+use proctor_record::verdict::Verdict;
 
 use self::ballot::{Ballot, ParsedBallot};
 use self::boundary::Boundary;

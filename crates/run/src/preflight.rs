@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use data_encoding::HEXLOWER;
 use proctor_core::check::OrderKind;
-use proctor_core::event::{Actor, Body, ServerSeen, Surface};
-use proctor_core::json::canonical;
 use proctor_core::suite::Server;
+use proctor_record::event::{Actor, Body, ServerSeen, Surface};
+use proctor_record::json::canonical;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Phase, TrialEnded};
+use proctor_record::event::{Phase, TrialEnded};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::agent::ToolCallNotice;

@@ -6,11 +6,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proctor_core::model::{Media, ModelMessage, ModelRequest, StopReason, Turn};
 use proctor_core::suite::TrialValues;
 use proctor_core::suite::replies::{ClientReplies, Sampling};
 use proctor_core::suite::step::values::FillError;
 use proctor_models::{AskError, ModelClient};
+use proctor_record::model::{Media, ModelMessage, ModelRequest, StopReason, Turn};
 use proctor_wire::answers::{BoxedFuture, Sampler, SamplingReply, ServerRequestReplies};
 use serde_json::{Value, json};
 use tokio::sync::watch;

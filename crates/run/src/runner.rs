@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use proctor_core::event::{Outcome, TrialEnded, TrialStarted};
-use proctor_core::record::{RecordError, TrialStarter, trial_name, trial_stem};
 use proctor_core::suite::{Limits, Suite};
+use proctor_record::event::{Outcome, TrialEnded, TrialStarted};
+use proctor_record::record::{RecordError, TrialStarter, trial_name, trial_stem};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 

@@ -8,13 +8,13 @@ use data_encoding::BASE64;
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 
-use proctor_core::redact::{is_secret_name, secrets_of};
 use proctor_core::suite::auth::Auth;
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::step::Action;
 use proctor_core::suite::step::values::TemplateValues;
 use proctor_core::suite::template::Template;
 use proctor_core::suite::{Environment, Server, Suite};
+use proctor_record::redact::{is_secret_name, secrets_of};
 
 /// The secrets of a server, as names and values.
 pub(crate) fn of_server(server: &Server) -> Vec<(String, String)> {

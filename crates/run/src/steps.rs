@@ -26,14 +26,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Blame, Phase};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::step::values::{FillError, TemplateValues};
 use proctor_core::suite::step::{Action, Step};
 use proctor_core::suite::template::Template;
 use proctor_core::suite::{Extension, Server};
 use proctor_core::transcript_file::TranscriptFile;
-use proctor_core::verdict::Verdict;
+use proctor_record::event::{Actor, Blame, Phase};
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
 use tokio::task::JoinSet;
 
 pub use self::environment::{MODEL_KEYS, step_environment};

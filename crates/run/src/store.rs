@@ -52,7 +52,7 @@ pub enum StoreError {
         "`{path}` is not in the store: the bucket does not exist, or the object was removed: {reason}"
     )]
     Absent { path: String, reason: String },
-    #[error("could not {doing} `{path}` in the store within {}: {reason}", proctor_core::duration::render(*.patience))]
+    #[error("could not {doing} `{path}` in the store within {}: {reason}", proctor_record::duration::render(*.patience))]
     Unavailable {
         doing: &'static str,
         path: String,
@@ -72,7 +72,7 @@ pub enum StoreError {
     #[error("can't start the uploads")]
     Thread(#[source] std::io::Error),
     #[error(transparent)]
-    Record(#[from] proctor_core::record::RecordError),
+    Record(#[from] proctor_record::record::RecordError),
     #[error("the store has no shards at `{url}`; name the run: `STORE/RUN-ID`")]
     Empty { url: String },
 }

@@ -24,12 +24,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{Actor, Blame, EventKind, Outcome, Phase, Purpose, TrialEnded};
-use proctor_core::fold::{FoldedTrial, LiveFold};
-use proctor_core::index;
-use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
+use proctor_record::decision::{blame_for_failure, server_failure};
+use proctor_record::event::{Actor, Blame, EventKind, Outcome, Phase, Purpose, TrialEnded};
+use proctor_record::fold::{FoldedTrial, LiveFold};
+use proctor_record::index;
+use proctor_record::record::RecordError;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -482,7 +482,7 @@ async fn clock(limit: Option<Duration>, started: Instant, waiting: &RetryWait) -
     loop {
         let deadline = started + limit + waiting.total();
         if Instant::now() >= deadline {
-            let limit = proctor_core::duration::brief(limit);
+            let limit = proctor_record::duration::brief(limit);
             return format!("the trial timed out after {limit}");
         }
         tokio::time::sleep_until(deadline).await;

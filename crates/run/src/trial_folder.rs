@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proctor_core::event::{Blame, Outcome, TrialFolder as TrialFolderEvent};
 use proctor_core::suite::{RandomPort, TrialValues, Workspace};
+use proctor_record::event::{Blame, Outcome, TrialFolder as TrialFolderEvent};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proctor_core::document;
-use proctor_core::event::Purpose;
-use proctor_core::problem::{Problems, SourceText};
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload, Transcript};
-use proctor_core::verdict::Verdict;
 use proctor_models::{AskError, Meter, Model, ModelClient, RetryWait, ScriptedModel};
+use proctor_record::event::Purpose;
+use proctor_record::problem::{Problems, SourceText};
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload, Transcript};
+use proctor_record::verdict::Verdict;
 use proctor_run::judge::{Criterion, Exhibits, Judge, Ruling};
 use proctor_wire::recorder::Recorder;
 use serde_json::{Value, json};

@@ -156,8 +156,8 @@ impl ServerRequestReplies {
 
 #[cfg(test)]
 mod tests {
-    use proctor_core::event::Blame;
     use proctor_core::suite::replies::{ElicitationReply, ElicitationRule};
+    use proctor_record::event::Blame;
 
     use super::*;
 

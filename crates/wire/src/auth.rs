@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proctor_core::redact::SharedSecrets;
 use proctor_core::suite::Server;
 use proctor_core::suite::auth::Auth;
 use proctor_core::suite::server::Transport;
+use proctor_record::redact::SharedSecrets;
 use reqwest::Url;
 
 pub(crate) use self::challenge::Challenge;

@@ -15,7 +15,7 @@ mod wire;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use proctor_core::event::{Actor, FindingKind};
+use proctor_record::event::{Actor, FindingKind};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -97,7 +97,7 @@ pub struct Client {
     /// Records the requests and responses of this client.
     tap: Arc<ConnectionTap>,
     /// The tools of the last `tools/list`.
-    tools: Mutex<Option<lists::Tools>>,
+    tools: Mutex<Option<lists::ListedTools>>,
     /// The number of list changes before this client was attached.
     old_changes: u64,
 }
@@ -109,7 +109,7 @@ pub enum CallError {
     #[error("the server answered with error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
     /// The server did not respond in time.
-    #[error("no response within {}", proctor_core::duration::brief(*.after))]
+    #[error("no response within {}", proctor_record::duration::brief(*.after))]
     TimedOut {
         /// The time limit that was exceeded.
         after: Duration,

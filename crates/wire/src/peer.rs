@@ -11,9 +11,9 @@ mod state;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proctor_core::event::{Actor, Direction, FindingKind, HttpFailure};
-use proctor_core::json;
-use proctor_core::message::{Id, Message};
+use proctor_record::event::{Actor, Direction, FindingKind, HttpFailure};
+use proctor_record::json;
+use proctor_record::message::{Id, Message};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};

@@ -24,9 +24,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proctor_core::event::Actor;
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::{Environment, TrialValues};
+use proctor_record::event::Actor;
 
 use crate::auth::{Credentials, ProgramOptions};
 use crate::edit::Editor;

@@ -9,13 +9,13 @@ mod tap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use proctor_core::event::{
+use proctor_record::event::{
     Actor, ConnectionEnd, ConnectionId, EndedBy, EventKind, Finding, FindingKind, WireKind,
 };
-use proctor_core::fold::{self, FoldOptions, FoldedTrial, LiveFold};
-use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
-use proctor_core::record::{Blobs, Bodies, EventReader, QueueCapacity, RecordError, TrialWriter};
-use proctor_core::redact::Redactor;
+use proctor_record::fold::{self, FoldOptions, FoldedTrial, LiveFold};
+use proctor_record::model::{MAX_REPORTED_TOKENS, Usage};
+use proctor_record::record::{Blobs, Bodies, EventReader, QueueCapacity, RecordError, TrialWriter};
+use proctor_record::redact::Redactor;
 use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use self::tap::ConnectionTap;
@@ -213,12 +213,16 @@ impl Recorder {
 
     /// Lets a fold follow what was written since; `false` without a record. Blocks.
     pub fn follow(&self, live: &mut LiveFold) -> Result<bool, RecordError> {
-        let written = self.lock().trial.as_ref().map(TrialWriter::written);
+        let mut inner = self.lock();
+        let written = inner.trial.as_mut();
+        let written = written.map(|trial| trial.written_since(live.position()));
+        // Without the lock, so that others can write meanwhile.
+        drop(inner);
         let Some(written) = written else {
             return Ok(false);
         };
         let blobs = written.blobs();
-        live.follow(written.open_at(live.position())?, &blobs)?;
+        live.follow(written.open()?, &blobs)?;
         Ok(true)
     }
 

@@ -1,5 +1,5 @@
 //! JSON-RPC without its streams: encodes messages, tracks pending [`Requests`], and passes incoming
-//! messages to a [`MessageHandler`] with [`receive`]. `proctor_core::message` parses them. It has
+//! messages to a [`MessageHandler`] with [`receive`]. `proctor_record::message` parses them. It has
 //! no knowledge of MCP.
 
 mod receive;

@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 
-use proctor_core::message::{self, Message, MessageParseError};
+use proctor_record::message::{self, Message, MessageParseError};
 use serde::Deserialize;
 use tokio::runtime::{Handle, RuntimeFlavor};
 

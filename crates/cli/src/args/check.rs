@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use proctor_core::event::PlannedProfile;
 use proctor_core::shard::{Shard, ShardError, is_run_id};
 use proctor_core::suite::protocol::ProtocolPin;
+use proctor_record::event::PlannedProfile;
 
 use super::{GateArgs, LoadingArgs, PlanArgs, ReportArgs, span};
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use proctor_core::event::PassHatGate;
 use proctor_core::suite::gates_file::parse_share;
+use proctor_record::event::PassHatGate;
 
 /// The gates. RATE is a share such as `0.9` or `90%`.
 #[derive(Debug, Clone, Args)]

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use proctor_core::event::ChangeClass;
 use proctor_core::lint::{LintRule, LintSeverity, SwitchedOffRule};
+use proctor_record::event::ChangeClass;
 
 use super::ServerArgs;
 

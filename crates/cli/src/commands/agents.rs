@@ -1,9 +1,9 @@
 //! `proctor agents`: which agents can run on this machine, and what the others need.
 
 use anyhow::Context;
-use proctor_core::problem::Problems;
-use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::{Agent, Environment, load_agent, load_agent_file};
+use proctor_record::problem::Problems;
+use proctor_record::redact::{Redactor, secrets_of};
 use proctor_run::external::{AgentKey, Survey, check_programs, survey, survey_known};
 use serde_json::{Value, json};
 

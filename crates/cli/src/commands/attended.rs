@@ -4,8 +4,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Read};
 
-use proctor_core::event::NotRunOutcome;
-use proctor_core::redact::Redactor;
+use proctor_record::event::NotRunOutcome;
+use proctor_record::redact::Redactor;
 use proctor_run::engine::EngineError;
 use proctor_run::engine::consent::ConsentPurpose;
 use proctor_run::engine::host::{ConsentAnswer, Host, HostFuture, HostNotice};

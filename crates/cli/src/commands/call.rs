@@ -4,10 +4,10 @@ mod arguments;
 
 use std::time::Instant;
 
-use proctor_core::duration;
-use proctor_core::hint::{listed, nearest};
-use proctor_core::redact::Redactor;
 use proctor_core::typed_arguments::required;
+use proctor_record::duration;
+use proctor_record::hint::{listed, nearest};
+use proctor_record::redact::Redactor;
 use proctor_wire::client::{CallError, CallResult, Client, Era, ListLimits};
 use serde::Deserialize;
 use serde_json::Value;

@@ -5,8 +5,8 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use proctor_core::printable::printable;
-use proctor_core::problem::{Code, Problems};
 use proctor_core::suite::{Inputs, LoadedFile, Suite, load_any};
+use proctor_record::problem::{Code, Problems};
 use proctor_run::engine::diagnosis::{Diagnosis, DiagnosisArea, DiagnosisOptions, DiagnosisState};
 use serde_json::{Value, json};
 

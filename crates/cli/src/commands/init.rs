@@ -8,8 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use proctor_core::draft::SuiteDraft;
-use proctor_core::hint::counted;
 use proctor_core::printable::printable;
+use proctor_record::hint::counted;
 
 use super::result::source;
 use crate::args::InitArgs;
@@ -65,7 +65,7 @@ fn write_all(folder: &Path, files: &[(&str, &str)], text: &mut String) -> anyhow
         bail!(
             "`{}` already has {}; nothing was written",
             folder.display(),
-            proctor_core::hint::listed(taken)
+            proctor_record::hint::listed(taken)
         );
     }
     for (name, content) in files {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use proctor_core::plan::{Plan, Selection};
-use proctor_core::problem::{Code, Problems};
 use proctor_core::suite::{Inputs, Suite, load};
+use proctor_record::problem::{Code, Problems};
 use proctor_run::engine::estimate::of_plan;
 use serde_json::json;
 

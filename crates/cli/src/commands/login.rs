@@ -2,9 +2,9 @@
 
 use anyhow::{Context, bail};
 use jiff::Timestamp;
-use proctor_core::event::Actor;
 use proctor_core::printable::printable;
 use proctor_core::suite::auth::Auth;
+use proctor_record::event::Actor;
 use proctor_run::engine::Engine;
 use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::auth::AuthError;
@@ -85,7 +85,7 @@ async fn log_in(engine: &Engine, address: &str, args: &LoginArgs) -> anyhow::Res
         None
     });
     let Ok(stored) = tokio::time::timeout(args.timeout, login.complete()).await else {
-        let wait = proctor_core::duration::brief(args.timeout);
+        let wait = proctor_record::duration::brief(args.timeout);
         output::message(&format!(
             "error: no login within {wait}; nothing was stored\n"
         ))?;

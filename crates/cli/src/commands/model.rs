@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
-use proctor_core::model::Usage;
 use proctor_core::printable::printable;
-use proctor_core::problem::Problems;
 use proctor_core::suite::load_script;
 use proctor_models::serve::{ModelServer, ServedReply, ServedRequest};
 use proctor_models::wire::WireFormat as Wire;
+use proctor_record::model::Usage;
+use proctor_record::problem::Problems;
 use serde_json::json;
 
 use super::stops::StopSignals;

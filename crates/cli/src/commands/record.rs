@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use proctor_contain::process::ProcessExit;
-use proctor_core::event::{Actor, Blame, Outcome, TrialEnded};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
+use proctor_record::event::{Actor, Blame, Outcome, TrialEnded};
+use proctor_record::redact::Redactor;
 use proctor_run::engine::Engine;
 use proctor_run::engine::recording::{SessionRecording, well};
 use proctor_run::trial_folder::TrialFolder;

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use proctor_core::event::{Actor, Outcome, TrialEnded};
-use proctor_core::hint::listed;
-use proctor_core::problem::Problems;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::auth::Auth;
 use proctor_core::suite::protocol::ProtocolPin;
 use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport, command_line};
 use proctor_core::suite::{Inputs, LoadedFile, Server, Workspace, load_any};
+use proctor_record::event::{Actor, Outcome, TrialEnded};
+use proctor_record::hint::listed;
+use proctor_record::problem::Problems;
+use proctor_record::redact::Redactor;
 use proctor_run::engine::recording::SessionRecording;
 use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::client::{Client, ConnectOptions};
@@ -305,7 +305,7 @@ pub(super) fn from_config(config: &Path) -> anyhow::Result<Vec<Server>> {
         judge_given: false,
     };
     let loaded = load_any(config, &inputs, &mut problems);
-    problems.promote(proctor_core::problem::Code::UnsetVariable);
+    problems.promote(proctor_record::problem::Code::UnsetVariable);
     output::message(&drawn(&problems))?;
     if problems.has_errors() {
         output::message(&format!("{}: {}\n", config.display(), tally(&problems)))?;

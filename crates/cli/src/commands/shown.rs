@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use proctor_core::event::RunKind;
+use proctor_record::event::RunKind;
 use proctor_report::terminal::{self, TerminalStyle};
 use proctor_report::{Report, ReportError, evals, html, json, junit, markdown};
 

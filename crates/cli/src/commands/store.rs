@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use proctor_core::hint::counted;
 use proctor_core::suite::Environment;
+use proctor_record::hint::counted;
 use proctor_run::engine::options::ShardOption;
 use proctor_run::engine::{PreparedRun, RunInProgress};
 use proctor_run::store::{

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use anyhow::bail;
 use proctor_core::contract::SurfaceContent;
-use proctor_core::event::Surface;
-use proctor_core::problem::{Code, Problems};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::{Inputs, LoadedFile, Server, Suite, Workspace, load_any};
+use proctor_record::event::Surface;
+use proctor_record::problem::{Code, Problems};
+use proctor_record::redact::Redactor;
 use proctor_wire::client::ListLimits;
 
 use super::session::{CommandOutcome, find_servers, with_servers};

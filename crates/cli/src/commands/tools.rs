@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use anyhow::bail;
-use proctor_core::event::Surface;
 use proctor_core::lint::{LintFinding, LintedServer, lint};
-use proctor_core::redact::Redactor;
+use proctor_record::event::Surface;
+use proctor_record::redact::Redactor;
 use proctor_wire::client::{Client, ListError, ListLimits, ServerIdentity};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -39,7 +39,7 @@ struct ServerOverview {
 
 #[derive(Serialize)]
 struct FindingSummary {
-    kind: proctor_core::event::FindingKind,
+    kind: proctor_record::event::FindingKind,
     detail: String,
     count: u64,
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proctor_core::printable::printable;
-use proctor_core::problem::{Code, Problem, Problems};
 use proctor_core::profile::{self, PROFILES_FILE};
 use proctor_core::suite::{Inputs, LoadedFile, load_any};
+use proctor_record::problem::{Code, Problem, Problems};
 use serde_json::json;
 
 use super::{counted, drawn, environment, tally};

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use proctor_core::contract;
-use proctor_core::duration;
-use proctor_core::event::{
+use proctor_core::printable::printable;
+use proctor_core::trial_names::NamedTrial;
+use proctor_record::duration;
+use proctor_record::event::{
     Body, Direction, Event, EventKind, Purpose, SurfaceCompared, ToolsSelected, TrialFolder,
 };
-use proctor_core::printable::printable;
-use proctor_core::record::{EventReader, RecordError, RunReader, TrialFile};
-use proctor_core::trial_names::NamedTrial;
-use proctor_core::verdict::Verdict;
+use proctor_record::record::{EventReader, RecordError, RunReader, TrialFile};
+use proctor_record::verdict::Verdict;
 
 use crate::args::{ViewArgs, ViewFormat};
 use crate::exit::Exit;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proctor_core::document;
-use proctor_core::problem::{Problems, SourceText};
 use proctor_core::suite::schema::{FileKind, schema};
+use proctor_record::problem::{Problems, SourceText};
 use serde_json::Value;
 
 use crate::proctor::proctor;

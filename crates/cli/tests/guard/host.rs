@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use proctor_contain::process::{Process, ProcessExit};
-use proctor_core::redact::Redactor;
+use proctor_record::redact::Redactor;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use tokio::time::timeout;
 

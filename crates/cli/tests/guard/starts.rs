@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use proctor_contain::process::{ProcessExit, SpawnError};
-use proctor_core::redact::Redactor;
+use proctor_record::redact::Redactor;
 use tokio::io::AsyncReadExt;
 
 use crate::stage::Stage;

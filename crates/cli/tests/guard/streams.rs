@@ -1,7 +1,7 @@
 //! What goes through the standard streams.
 
 use proctor_contain::process::ProcessExit;
-use proctor_core::redact::Redactor;
+use proctor_record::redact::Redactor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 

@@ -61,7 +61,7 @@ async fn a_detached_program_that_cleared_its_environment_is_ended_and_reported()
     let stderr = process.stderr();
     process.stop(Duration::ZERO).await;
     assert_eq!(stage.left(), [""; 0]);
-    let said = stderr.redacted(&proctor_core::redact::Redactor::default());
+    let said = stderr.redacted(&proctor_record::redact::Redactor::default());
     assert!(
         said.contains("cleared its environment: processes that it detached"),
         "{said}"

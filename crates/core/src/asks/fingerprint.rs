@@ -7,7 +7,9 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use serde_json::{Map, Value};
 
-use crate::model::{Arguments, Media, ModelMessage, ModelRequest, Tool, ToolResult, Turn};
+use proctor_record::model::{
+    Arguments, Media, ModelMessage, ModelRequest, ToolResult, Tools, Turn,
+};
 
 /// Computes fingerprints with one key.
 #[derive(Default)]
@@ -31,14 +33,8 @@ impl Fingerprints {
         hash.finish()
     }
 
-    pub(super) fn tools(&self, tools: &[Tool]) -> u64 {
-        let mut hash = self.0.build_hasher();
-        for tool in tools {
-            tool.name.hash(&mut hash);
-            tool.description.hash(&mut hash);
-            add_value(&tool.schema, &mut hash);
-        }
-        hash.finish()
+    pub(super) fn tools(&self, tools: &Tools) -> u64 {
+        self.0.hash_one(tools.text())
     }
 
     /// Everything besides the messages. `tools` is the fingerprint of the tools.

@@ -1,8 +1,8 @@
+use proctor_record::model::{Arguments, Media, ModelMessage, Tool, ToolCall, ToolResult, Turn};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::model::{Arguments, Media, ModelMessage, Tool, ToolCall, ToolResult, Turn};
 
 fn request(messages: &[&str], tools: &[&str]) -> ModelRequest {
     let tool = |name: &&str| Tool {

@@ -1,6 +1,7 @@
 //! Which trials have the same cause.
 
-use crate::event::{PlannedCase, TrialEnded};
+use proctor_record::event::{PlannedCase, TrialEnded};
+
 use crate::pass_rule::TrialCounts;
 use crate::summary::UnmetCheck;
 

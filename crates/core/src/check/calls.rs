@@ -9,13 +9,14 @@ mod tests;
 
 use std::collections::HashMap;
 
+use proctor_record::transcript::Transcript;
+
 use super::fit::{CallFit, FitRank, ObservedToolCall, fit, rank, tool_calls};
 use super::target::{Times, ToolMatcher};
 use super::wording::listed;
 use super::{CallsMode, CheckResult};
 use crate::assignment::{in_order, maximum_matching};
 use crate::matcher::Matcher;
-use crate::transcript::Transcript;
 
 pub(super) fn evaluate(
     mode: CallsMode,

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use proctor_record::json::{brief, canonical};
+use proctor_record::transcript::Transcript;
 use serde_json::{Map, Value};
 
 use super::CheckResult;
 use super::fit::{ObservedToolCall, tool_calls};
 use super::wording::{label, listed, numbers};
-use crate::json::{brief, canonical};
-use crate::transcript::Transcript;
 
 pub(super) fn evaluate(transcript: &Transcript) -> CheckResult {
     let calls = tool_calls(transcript);

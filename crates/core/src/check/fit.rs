@@ -1,11 +1,11 @@
 //! Compares one call with one entry of a check.
 
+use proctor_record::excerpt::excerpt;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload, Transcript};
 use serde_json::{Map, Value};
 
 use super::target::ToolMatcher;
-use crate::excerpt::excerpt;
 use crate::matcher::Matcher;
-use crate::transcript::{Call, CallOutcome, CallRequest, Payload, Transcript};
 
 /// A tool call of a transcript.
 #[derive(Clone, Copy)]

@@ -1,10 +1,11 @@
 //! The check `callOrder`: calls occur in a given order, with any calls between them.
 
+use proctor_record::excerpt::excerpt;
+use proctor_record::transcript::{Call, CallRequest, Transcript};
+
 use super::CheckResult;
 use super::target::{OrderEntry, OrderKind};
 use super::wording::{distinct, numbers};
-use crate::excerpt::excerpt;
-use crate::transcript::{Call, CallRequest, Transcript};
 
 pub(super) fn evaluate(entries: &[OrderEntry], transcript: &Transcript) -> CheckResult {
     if entries.is_empty() {

@@ -1,14 +1,14 @@
 //! The choice of tools in a model's first turn, and the proof that no tool was called.
 
+use proctor_record::event::ToolName;
+use proctor_record::excerpt::excerpt;
+use proctor_record::hint::listed;
+use proctor_record::transcript::{ChosenTool, Payload, Transcript};
 use serde::Serialize;
 
 use super::CheckResult;
 use super::fit::{CallFit, fit_matcher, tool_calls};
-use crate::event::ToolName;
-use crate::excerpt::excerpt;
-use crate::hint::listed;
 use crate::matcher::Matcher;
-use crate::transcript::{ChosenTool, Payload, Transcript};
 
 /// The tools that a model should choose for a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -88,7 +88,7 @@ impl SelectionCheck {
         if let Some(arguments) = &self.arguments {
             details.push(format!(
                 "arguments {}",
-                crate::json::brief(arguments.written())
+                proctor_record::json::brief(arguments.written())
             ));
         }
         details

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use proctor_record::json::brief;
 use serde::Serialize;
 
-use crate::json::brief;
 use crate::matcher::Matcher;
 use crate::pattern::Pattern;
 

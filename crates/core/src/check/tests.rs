@@ -2,6 +2,7 @@
 
 mod calls;
 mod fits;
+mod lenient;
 mod order;
 mod properties;
 mod selection;
@@ -10,12 +11,14 @@ mod usage;
 
 use std::time::Duration;
 
+use proctor_record::transcript::{
+    Call, CallOutcome, CallRequest, Payload, SkillLoad, UnreadMessage,
+};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::matcher::Matcher;
 use crate::pattern::Pattern;
-use crate::transcript::{Call, CallOutcome, CallRequest, Payload, SkillLoad, UnreadMessage};
 
 const CUT: Payload = Payload::Cut { bytes: 9 };
 

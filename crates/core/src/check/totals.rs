@@ -1,9 +1,10 @@
 //! The checks `minToolCalls` and `maxToolCalls`.
 
+use proctor_record::transcript::Transcript;
+
 use super::CheckResult;
 use super::fit::{ObservedToolCall, tool_calls};
 use super::wording::{called, counted};
-use crate::transcript::Transcript;
 
 pub(super) fn at_least(least: u64, transcript: &Transcript) -> CheckResult {
     let calls = tool_calls(transcript);

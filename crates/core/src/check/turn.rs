@@ -1,7 +1,8 @@
 //! Checks on the calls of one turn of a conversation.
 
+use proctor_record::transcript::Transcript;
+
 use super::{Check, CheckResult};
-use crate::transcript::Transcript;
 
 /// Evaluates a check on the part of the transcript that belongs to one turn. A turn that did not
 /// happen passes no check, also none that only forbids something.

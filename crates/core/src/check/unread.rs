@@ -1,9 +1,10 @@
 //! Handles messages that may be calls, but can't be read for certain.
 
+use proctor_record::transcript::{CallKind, UnreadMessage};
+
 use super::CheckResult;
 use super::target::{NameMatcher, OrderEntry, OrderKind};
 use super::wording::listed;
-use crate::transcript::{CallKind, UnreadMessage};
 
 /// Whether a message may be a call of this kind.
 pub(super) fn may_be(message: &UnreadMessage, kind: CallKind) -> bool {

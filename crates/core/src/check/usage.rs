@@ -3,12 +3,13 @@
 //! With `d` calls that count for certain and `p` that may, the count is anywhere from `d` to
 //! `d + p`: the answer is certain only if it is the same for all of these.
 
+use proctor_record::excerpt::excerpt;
+use proctor_record::transcript::{CallRequest, Transcript};
+
 use super::CheckResult;
 use super::fit::{CallFit, NearMiss, fit, tool_calls};
 use super::target::{NameMatcher, SkillMatcher, Times, ToolMatcher};
 use super::wording::{called, distinct, label, listed, numbers};
-use crate::excerpt::excerpt;
-use crate::transcript::{CallRequest, Transcript};
 
 /// How often each entry of a check was used.
 pub(super) struct UsageCounts {

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use proctor_record::excerpt::excerpt;
+
 use super::fit::ObservedToolCall;
-use crate::excerpt::excerpt;
 
 /// The maximum number of list items in a message.
 pub(super) const LISTED: usize = 10;

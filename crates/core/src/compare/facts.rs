@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::event::{CaseTally, Outcome, RunEnded, RunTally};
-use crate::record::{RecordError, RunReader};
+use proctor_record::event::{CaseTally, Outcome, RunEnded, RunTally};
+use proctor_record::record::{RecordError, RunReader};
+use proctor_record::verdict::Verdict;
+
 use crate::shard::Shard;
 use crate::statistics::quantile;
 use crate::summary::{AgentTrials, Summary, TrialResult};
-use crate::verdict::Verdict;
 
 use super::tools::RunTools;
 use super::{Comparison, ToolsChange};

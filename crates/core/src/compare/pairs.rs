@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::event::{CaseTally, RunTally};
+use proctor_record::event::{CaseTally, RunTally};
+
 use crate::pass_rule::TrialCounts;
 use crate::statistics::CaseTest;
 

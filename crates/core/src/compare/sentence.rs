@@ -1,7 +1,8 @@
 //! The answer of a comparison in one sentence, always in the same words.
 
+use proctor_record::hint::counted;
+
 use super::{CellPair, Comparison, ComparisonAnswer, InconclusiveCause, MoreData};
-use crate::hint::counted;
 use crate::pass_rule::TrialCounts;
 use crate::statistics::{Difference, RegressionTest, TARGET_DROP};
 

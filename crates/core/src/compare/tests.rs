@@ -1,6 +1,6 @@
 //! The three answers of a comparison, and how cases and agents are paired.
 
-use crate::event::CaseTally;
+use proctor_record::event::CaseTally;
 
 use super::*;
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use proctor_record::event::{ServerSeen, Surface, SurfaceChange};
+use proctor_record::json;
+use proctor_record::record::{RecordError, RunReader};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::contract::{self, SurfaceContent, line, tool_tokens};
-use crate::event::{ServerSeen, Surface, SurfaceChange};
-use crate::json;
-use crate::record::{RecordError, RunReader};
 
 /// The tools of a run by server and name.
 #[derive(Debug, Clone, Default)]

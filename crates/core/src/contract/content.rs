@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::event::Surface;
-use crate::json;
+use proctor_record::event::Surface;
+use proctor_record::json;
 
 /// The estimated number of bytes of JSON per token.
 const BYTES_PER_TOKEN: u64 = 4;

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proctor_record::event::{ChangeClass, SurfaceChange};
+use proctor_record::json;
 use serde_json::Value;
 
 use super::content::SurfaceContent;
 use super::message::SchemaSubject;
 use super::schema;
-use crate::event::{ChangeClass, SurfaceChange};
-use crate::json;
 
 /// The growth of all tools, in percent, from which on a person should look at it.
 const HEAVIER_PERCENT: u64 = 10;

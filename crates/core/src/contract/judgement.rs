@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use proctor_record::event::{ChangeClass, SurfaceChange, SurfaceCompared};
+
 use super::content::SurfaceContent;
 use super::lock::SurfaceLock;
-use crate::event::{ChangeClass, SurfaceChange, SurfaceCompared};
 
 /// What may change about the servers of a suite.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,5 +139,5 @@ pub fn example(place: &str, witness: &serde_json::Value) -> String {
     } else {
         "no longer valid"
     };
-    format!("{meaning}: {}", crate::json::brief(witness))
+    format!("{meaning}: {}", proctor_record::json::brief(witness))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::json;
+use proctor_record::json;
 
 /// Keywords that a model reads and that don't decide whether a value is valid.
 const TEXTS: [&str; 12] = [

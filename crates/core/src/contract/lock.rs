@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
+use proctor_record::event::{ChangeClass, SurfaceChange, SurfaceCompared};
+use proctor_record::hint::listed;
+use proctor_record::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::content::SurfaceContent;
 use super::items::changes;
-use crate::event::{ChangeClass, SurfaceChange, SurfaceCompared};
-use crate::hint::listed;
-use crate::json;
 use crate::printable::is_hidden;
 
 /// The version of the file that this program writes and reads.

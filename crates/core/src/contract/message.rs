@@ -1,10 +1,10 @@
 //! The sentences for changes of schemas.
 
+use proctor_record::excerpt::excerpt;
+use proctor_record::json;
 use serde_json::Value;
 
 use super::leaves::{Leaf, LeafKind};
-use crate::excerpt::excerpt;
-use crate::json;
 
 /// Added to a change that is not proved to be safe, and for which no broken value was found.
 pub(super) const UNPROVED: &str = "; Proctor can't prove that this is safe";

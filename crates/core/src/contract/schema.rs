@@ -11,14 +11,14 @@
 
 use jsonschema::Validator;
 use jsonschema::canonical::Containment;
+use proctor_record::event::ChangeClass;
+use proctor_record::json;
 use serde_json::Value;
 
 use super::leaves::{Leaf, LeafKind, differences};
 use super::message::{self, SchemaSubject};
 use super::proof::{covers, validator, without_new_names};
 use super::witness;
-use crate::event::ChangeClass;
-use crate::json;
 
 /// The maximum number of differences of one schema that are judged one by one.
 const MOST_LEAVES: usize = 100;

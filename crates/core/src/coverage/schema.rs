@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::json;
+use proctor_record::json;
 
 /// How deep arguments are nested at most.
 const DEPTH: usize = 5;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use proctor_record::index::{Attempt, CallTotals};
+use proctor_record::transcript::CallKind;
+
 use super::{CallUse, ItemCoverage};
-use crate::index::{Attempt, CallTotals};
-use crate::transcript::CallKind;
 
 /// The calls of one target so far.
 #[derive(Debug, Default)]

@@ -1,15 +1,15 @@
 //! What counts as covered: by names, arguments, enum values and templates.
 
+use proctor_record::event::{
+    Actor, Body, ConnectionId, ConnectionOpened, Direction, EventKind, Outcome, PlannedAgent,
+    PlannedCase, RECORD_VERSION, RunPlanned, RunStarted, TrialEnded, TrialStarted, WireKind,
+};
+use proctor_record::record::{RunWriter, TrialWriter};
+use proctor_record::redact::Redactor;
 use serde_json::json;
 
 use super::schema::{arguments, mark};
 use super::*;
-use crate::event::{
-    Actor, Body, ConnectionId, ConnectionOpened, Direction, EventKind, Outcome, PlannedAgent,
-    PlannedCase, RECORD_VERSION, RunPlanned, RunStarted, TrialEnded, TrialStarted, WireKind,
-};
-use crate::record::{RunWriter, TrialWriter};
-use crate::redact::Redactor;
 
 fn plan() -> EventKind {
     let case = |name: &str| PlannedCase::new(name.to_owned(), name.to_owned(), 2);
@@ -86,7 +86,7 @@ fn trial(run: &RunWriter, case: &str, repeat: u32, actor: Actor, requests: Reque
         reason: None,
         blame: None,
     };
-    crate::index::end_trial(trial, 100_000, ended).unwrap();
+    proctor_record::index::end_trial(trial, 100_000, ended).unwrap();
 }
 
 fn request(trial: &mut TrialWriter, id: usize, method: &str, params: &Value) {

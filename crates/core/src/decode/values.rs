@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use proctor_record::duration;
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
 use serde_json::{Value, json};
 
 use super::{Context, Decode, Definitions};
 use crate::document::{Node, NodeValue};
-use crate::duration;
 use crate::pattern::Pattern;
-use crate::problem::{Code, Problem, Span, WithSpan};
 
 // The schemas of generic types, built once for all of them.
 

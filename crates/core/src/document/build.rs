@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use proctor_record::problem::{Code, Problem, Problems, SourceText, Span};
 use saphyr_parser::{Event, ScalarStyle, Tag};
 
 use super::{MAX_DEPTH, MAX_NODES, MapEntry, Node, NodeValue, scalar};
-use crate::problem::{Code, Problem, Problems, SourceText, Span};
 
 /// A list or map that has not ended.
 struct OpenCollection {

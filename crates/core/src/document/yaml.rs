@@ -94,8 +94,8 @@ mod tests {
 
     use super::*;
     use crate::document::parse;
-    use crate::json::equal;
-    use crate::problem::{Problems, SourceText};
+    use proctor_record::json::equal;
+    use proctor_record::problem::{Problems, SourceText};
 
     fn written(value: &Value) -> String {
         let mut out = "value:".to_owned();

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use proctor_record::event::{Direction, EventKind};
+use proctor_record::record::{RecordError, RunReader};
+use proctor_record::redact::has_marker;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use regex::Regex;
 use serde_json::{Value, json};
 
 use super::volatile::{LoosenedValue, escaped, loosened, pattern};
-use crate::event::{Direction, EventKind};
-use crate::record::{RecordError, RunReader};
-use crate::redact::has_marker;
-use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
 
 /// How much of a text a check compares, in bytes.
 const TEXT: usize = 600;

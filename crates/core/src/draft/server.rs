@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
-use crate::event::{EventKind, WireKind};
-use crate::record::{RecordError, RunReader};
+use proctor_record::event::{EventKind, WireKind};
+use proctor_record::record::{RecordError, RunReader};
 
 /// Programs that start another one, which names the server better.
 const LAUNCHERS: [&str; 14] = [

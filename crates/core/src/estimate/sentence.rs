@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use proctor_record::duration;
+use proctor_record::hint::{counted, thousands};
+
 use super::{Estimate, EstimatedRange};
-use crate::duration;
-use crate::hint::{counted, thousands};
 
 impl fmt::Display for Estimate {
     /// `4–6 model calls, 1,200 tokens, $0.01–$0.02, 3s–5s, from 2 earlier runs`.

@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use mcp_evals::Level;
+use proctor_record::json::canonical;
+use proctor_record::problem::{Code, Problem, Problems, WithSpan};
 use serde_json::json;
 
 use super::fingerprint::{EvalMark, Fingerprint, FingerprintDifference, sha256};
 use crate::decode::{Context, Decode, LooseText, Table, record};
 use crate::document::yaml::{key, quoted};
 use crate::document::{self, MAX_BYTES, MAX_NODES};
-use crate::json::canonical;
-use crate::problem::{Code, Problem, Problems, WithSpan};
 use crate::suite::files;
 
 const KIND: &str = "Consent";

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use mcp_evals::ListedEval;
+use proctor_record::excerpt::excerpt;
+use proctor_record::json;
 use serde_json::Value;
 
 use super::fingerprint::FingerprintDifference;
-use crate::excerpt::excerpt;
-use crate::json;
 
 /// The maximum number of changed values that are shown.
 const SHOWN: usize = 40;

@@ -8,12 +8,12 @@ use mcp_evals::{
     EVAL_KEYS, EvalFile, EvalFinding, FindingRule, GradingType, Level, ListedEval, Severity,
     ValidationReport, expected_keys, input_keys,
 };
+use proctor_record::hint::nearest_hint;
+use proctor_record::problem::{Code, Problem, Problems, SourceText, Span};
 
 mod arguments;
 
 use crate::document::{self, Node, NodeValue};
-use crate::hint::nearest_hint;
-use crate::problem::{Code, Problem, Problems, SourceText, Span};
 use crate::suite::files;
 
 /// The evals of a file and their places.

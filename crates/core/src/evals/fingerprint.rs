@@ -11,8 +11,8 @@ use mcp_evals::{Level, ListedEval};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::hint::listed;
-use crate::json::canonical;
+use proctor_record::hint::listed;
+use proctor_record::json::canonical;
 
 /// The maximum number of names per type in a difference. The others are counted.
 const SHOWN: usize = 20;

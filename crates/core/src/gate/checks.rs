@@ -4,13 +4,14 @@
 
 use std::collections::HashMap;
 
+use proctor_record::event::{CheckId, Outcome, PlannedCase};
+use proctor_record::index::{self, Attempt, CheckVerdict};
+use proctor_record::record::{RecordError, RunReader};
+use proctor_record::verdict::Verdict;
+
 use super::CaseVerdict;
 use super::conditions::{Condition, between, is_counted, percent};
-use crate::event::{CheckId, Outcome, PlannedCase};
-use crate::index::{self, Attempt, CheckVerdict};
-use crate::record::{RecordError, RunReader};
 use crate::summary::Summary;
-use crate::verdict::Verdict;
 
 /// A number of things that passed, did not pass, and are unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,10 +5,11 @@
 
 use std::collections::HashSet;
 
+use proctor_record::event::{PassHatGate, PlannedGates, RunTally};
+use proctor_record::hint::counted;
+
 use super::{CaseVerdict, PassThreshold, known};
 use crate::compare::{CellPair, Comparison, ComparisonAnswer, Pairing, sentence, tally};
-use crate::event::{PassHatGate, PlannedGates, RunTally};
-use crate::hint::counted;
 use crate::pass_rule::TrialCounts;
 use crate::statistics::{
     Decision, Interval, PassCount, Rate, decide_rate, mean_pass_hat, more_for_lower_bound,

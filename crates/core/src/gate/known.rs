@@ -4,9 +4,10 @@
 //! expired entry do, so that the list can't outlive its reasons. A run whose every case is listed proves
 //! nothing.
 
+use proctor_record::event::PlannedKnownFailure;
+
 use super::conditions::Condition;
 use super::{CaseVerdict, PassThreshold};
-use crate::event::PlannedKnownFailure;
 use crate::summary::{AgentTrials, CaseSummary, Summary};
 
 /// The conditions of all entries that concern the run.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use proctor_record::fold::{Fold, FoldOptions};
+
 use super::*;
-use crate::fold::{Fold, FoldOptions};
 use crate::suite::step::{Judgement, ScriptSource, ScriptStep};
 use crate::suite::template::Template;
 

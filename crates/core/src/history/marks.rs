@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use proctor_record::hint::counted;
 use serde::Serialize;
 
 use super::{hashes, short_name};
-use crate::hint::counted;
 use crate::overview::{AgentOverview, Overview, ServerOverview};
 
 /// A change that may explain why results differ.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use proctor_record::event::{RECORD_VERSION, RunEnded, RunStarted};
+use proctor_record::fold::ModelActivity;
+use proctor_record::model::Usage;
+
 use super::*;
-use crate::event::{RECORD_VERSION, RunEnded, RunStarted};
-use crate::fold::ModelActivity;
-use crate::model::Usage;
 use crate::overview::{CaseOverview, OVERVIEW_VERSION, ServerOverview};
 
 /// A run with the trials of each case: passed, not passed, without a verdict.
@@ -184,8 +185,12 @@ fn every_folder_is_in_the_rows_and_only_runs_with_results_are_in_the_history() {
     std::fs::create_dir(folder.path().join("broken")).unwrap();
     let started = run(0, &[]).1.started;
     let recording = folder.path().join("recording");
-    crate::record::RunWriter::create(&recording, crate::redact::Redactor::default(), started)
-        .unwrap();
+    proctor_record::record::RunWriter::create(
+        &recording,
+        proctor_record::redact::Redactor::default(),
+        started,
+    )
+    .unwrap();
     let (rows, history) = load_all(crate::runs::list(folder.path()).unwrap());
     assert!(matches!(rows[0].content, RunContent::Recording { .. }));
     let RunContent::Unreadable { reason } = &rows[1].content else {

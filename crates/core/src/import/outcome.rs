@@ -4,8 +4,8 @@
 //! `allAssertionsPassed` are true and nothing in it says otherwise. An entry that contradicts itself does not
 //! pass.
 
-use crate::event::{Blame, CheckEvaluated, CheckId, Outcome, TrialEnded};
-use crate::verdict::Verdict;
+use proctor_record::event::{Blame, CheckEvaluated, CheckId, Outcome, TrialEnded};
+use proctor_record::verdict::Verdict;
 
 use super::result_file::{AssertionEntry, PhaseEntry, ResultEntry, StepEntry};
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::event::{
+use proctor_record::event::{
     AgentConfig, Body, PlannedAgent, PlannedCase, PlannedWarning, RunConfig, RunKind, RunPlanned,
     ServerConfig, ServerSeen, WireKind,
 };
@@ -263,7 +263,7 @@ impl ImportPlan {
             code: "duplicate-run".to_owned(),
             message: format!(
                 "{} of the file repeat the task and `runIndex` of another, and count as further trials",
-                crate::hint::counted(count, "result")
+                proctor_record::hint::counted(count, "result")
             ),
             path: Some(path),
             line: None,

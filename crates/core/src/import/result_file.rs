@@ -10,12 +10,12 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use proctor_record::event::{AgentConfig, TaskSetConfig, TimeoutConfig};
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::ImportError;
-use crate::event::{AgentConfig, TaskSetConfig, TimeoutConfig};
 
 /// The configuration that a file describes.
 #[derive(Debug, Default, Deserialize)]

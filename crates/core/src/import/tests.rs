@@ -1,13 +1,13 @@
 use std::fs;
 use std::path::Path;
 
+use proctor_record::event::{Blame, Outcome};
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::transcript::{CallOutcome, CallRequest, Payload};
+use proctor_record::verdict::Verdict;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::event::{Blame, Outcome};
-use crate::fold::{FoldOptions, FoldedTrial, fold_trial};
-use crate::transcript::{CallOutcome, CallRequest, Payload};
-use crate::verdict::Verdict;
 
 const NEW: &str = include_str!("../../tests/results/mcpchecker-shop-out.json");
 const OLD: &str = include_str!("../../tests/results/gevals-shop-out.json");

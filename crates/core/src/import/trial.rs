@@ -7,13 +7,13 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use crate::event::{
+use proctor_record::event::{
     Actor, AgentEnded, AgentStarted, Body, ConnectionId, ConnectionOpened, Direction, EventKind,
     Frame, Phase, Purpose, StepEnded, TrialEnded, TrialStarted,
 };
-use crate::model::Usage;
-use crate::record::{RecordError, RunWriter, TrialWriter};
-use crate::transcript::CallKind;
+use proctor_record::model::Usage;
+use proctor_record::record::{RecordError, RunWriter, TrialWriter};
+use proctor_record::transcript::CallKind;
 
 use super::outcome;
 use super::plan::{ImportPlan, Slot};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use proctor_record::json;
 use serde_json::Value;
 
 use super::{Findings, LintRule, LintedTool};
-use crate::json;
 
 /// The longest name that every provider accepts.
 const LONGEST: usize = 64;

@@ -3,11 +3,11 @@
 use std::sync::LazyLock;
 
 use jsonschema::error::ValidationErrorKind;
+use proctor_record::excerpt::excerpt;
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::{Findings, LintRule, LintedTool, texts};
-use crate::excerpt::excerpt;
 
 /// Keywords that providers refuse at the top of a schema.
 const NOT_AT_TOP: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];

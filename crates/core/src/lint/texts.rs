@@ -128,7 +128,7 @@ fn read(server: &str, place: &str, value: &Value, found: &mut Findings) {
             Some(order)
         });
         if let Some(order) = order {
-            let order = crate::json::brief(&Value::from(order));
+            let order = proctor_record::json::brief(&Value::from(order));
             let message = format!("{what}: {order}");
             found.add(LintRule::ModelInstructions, server, place, message);
         }

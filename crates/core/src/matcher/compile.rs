@@ -1,11 +1,11 @@
 //! Compiles a matcher, and collects all mistakes in it.
 
+use proctor_record::json;
 use serde_json::{Map, Number, Value};
 
 use super::{
     ContainsOperand, JsonKind, MatcherError, MatcherNode, Operand, Operator, PathStep, Schema,
 };
-use crate::json;
 use crate::pattern::Pattern;
 
 const OPERATORS: [&str; 12] = [

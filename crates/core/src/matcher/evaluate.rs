@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use proctor_record::json::{self, brief};
 use serde_json::{Map, Value};
 
 use super::{ContainsOperand, JsonKind, MatcherNode, Operand, Operator, PathStep, ValueMismatch};
 use crate::assignment;
-use crate::json::{self, brief};
 
 pub(super) fn evaluate(node: &MatcherNode, value: Option<&Value>) -> Result<(), ValueMismatch> {
     match_node(node, value).map_err(|miss| ValueMismatch {

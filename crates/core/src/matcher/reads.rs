@@ -1,9 +1,9 @@
 //! Finds out which strings of a value a matcher reads.
 
+use proctor_record::json::has_lone_surrogate;
 use serde_json::Value;
 
 use super::{MatcherNode, Operand, Operator};
-use crate::json::has_lone_surrogate;
 
 /// `false` only if the result does not depend on a string with half of a surrogate pair.
 pub(super) fn lone_surrogate(node: &MatcherNode, value: &Value) -> bool {

@@ -4,12 +4,12 @@ mod keywords;
 
 use jsonschema::Validator;
 use jsonschema::paths::{Location, LocationSegment};
+use proctor_record::excerpt::excerpt;
+use proctor_record::json;
 use serde_json::Value;
 
 use super::reach::Kinds;
 use super::{MatcherError, PathStep};
-use crate::excerpt::excerpt;
-use crate::json;
 
 #[derive(Debug, Clone)]
 pub(super) struct Schema {

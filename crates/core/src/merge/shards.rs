@@ -4,15 +4,16 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::event::{
+use proctor_record::event::{
     EventKind, PlannedShard, RunEnded, RunPlanned, RunStarted, ServerSeen, StepEnded,
     SurfaceCompared,
 };
-use crate::hint::counted;
-use crate::record::{RecordError, RunReader};
+use proctor_record::hint::counted;
+use proctor_record::record::{RecordError, RunReader};
+use proctor_record::verdict::Verdict;
+
 use crate::shard::Shard;
 use crate::shard::plan::{differences, is_same, plan_hash};
-use crate::verdict::Verdict;
 
 use super::listed;
 

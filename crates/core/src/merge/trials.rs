@@ -5,9 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::event::{Outcome, TrialStarted};
-use crate::index::{self, IndexEntry, IndexScrutiny, MergedIndex};
-use crate::record::{BLOBS, RecordError, TRIALS, make_folder, sync_folder};
+use proctor_record::event::{Outcome, TrialStarted};
+use proctor_record::index::{self, IndexEntry, IndexScrutiny, MergedIndex};
+use proctor_record::record::{BLOBS, RecordError, TRIALS, make_folder, sync_folder};
 
 use super::LISTED;
 use super::shards::ShardCopy;

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use crate::event::{
+use proctor_record::event::{
     EventKind, Outcome, PlannedAgent, PlannedCase, RECORD_VERSION, RunPlanned, TrialEnded,
     TrialStarted,
 };
-use crate::index::end_trial;
-use crate::record::{RecordOptions, RunWriter};
-use crate::redact::Redactor;
+use proctor_record::index::end_trial;
+use proctor_record::record::{RecordOptions, RunWriter};
+use proctor_record::redact::Redactor;
 
 use super::*;
 

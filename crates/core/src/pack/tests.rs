@@ -4,14 +4,14 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use proctor_record::event::{
+    Body, EventKind, Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted,
+};
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
 use tar::{EntryType, Header};
 
 use super::*;
-use crate::event::{
-    Body, EventKind, Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted,
-};
-use crate::record::RunWriter;
-use crate::redact::Redactor;
 
 fn started() -> RunStarted {
     RunStarted {

@@ -7,11 +7,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path};
 
+use proctor_record::record::{BLOBS, INDEX, RUN, SUMMARY, TRIALS, make_folder, private};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::limited::LimitedReader;
 use super::{GRADES, PackError, PackLimits, belongs};
-use crate::record::{BLOBS, INDEX, RUN, SUMMARY, TRIALS, make_folder, private};
 
 /// The maximum length of a name that does not fit the header of its file.
 const LONG_NAME: u64 = 64 * 1024;

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proctor_record::hint::nearest;
+
 use super::{LabelSelector, Selection};
-use crate::hint::nearest;
 use crate::pattern::Pattern;
 use crate::suite::Case;
 

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use proctor_record::problem::{Code, Problem, Problems};
 use serde_json::{Value, json};
 
 use super::Price;
 use crate::decode::{Context, Decode, Definitions, LooseText, RequiredKey, Table, record};
 use crate::document::{self, Node, NodeValue};
-use crate::problem::{Code, Problem, Problems};
 use crate::suite::files;
 
 record! {

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{CheckEvaluated, CheckId};
-use crate::verdict::Verdict;
+use proctor_record::event::{CheckEvaluated, CheckId};
+use proctor_record::verdict::Verdict;
 
 use super::CheckGrade;
 

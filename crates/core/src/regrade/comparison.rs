@@ -4,7 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{CaseParts, PlannedCase};
+use proctor_record::event::{CaseParts, PlannedCase};
+
 use crate::suite::Step;
 use crate::suite::step::Action;
 

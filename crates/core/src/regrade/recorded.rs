@@ -3,11 +3,14 @@
 //! The main type is [`RecordedTrial`]. It folds the events that a live trial grades: everything before
 //! its checks. Later messages are those of steps.
 
-use crate::event::{Blame, CheckEvaluated, CheckId, EventKind, Outcome, Phase, TrialEnded};
-use crate::fold::{Fold, FoldOptions, FoldedTrial};
+use proctor_record::event::{
+    Blame, CheckEvaluated, CheckId, EventKind, Outcome, Phase, TrialEnded,
+};
+use proctor_record::fold::{Fold, FoldOptions, FoldedTrial};
+use proctor_record::record::{RecordError, RunReader, TornLine, TrialFile};
+use proctor_record::verdict::Verdict;
+
 use crate::grading;
-use crate::record::{RecordError, RunReader, TornLine, TrialFile};
-use crate::verdict::Verdict;
 
 use super::{CheckGrade, Origin, recorded_conclusion};
 

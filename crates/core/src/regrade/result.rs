@@ -2,12 +2,12 @@
 //!
 //! The main type is [`GradedTrial`], a line of a grades file.
 
+use proctor_record::tool_choice::ToolChoice;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{CheckEvaluated, Outcome, TrialEnded};
+use proctor_record::event::{CheckEvaluated, Outcome, TrialEnded};
 
 use super::CheckChange;
-use crate::tool_choice::ToolChoice;
 
 /// Where the verdict of a check comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

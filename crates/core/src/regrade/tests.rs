@@ -3,8 +3,9 @@
 mod generated;
 mod live;
 
+use proctor_record::event::{CaseParts, PlannedCase, StepPart};
+
 use crate::check::{Check, NameMatcher, Times, ToolMatcher};
-use crate::event::{CaseParts, PlannedCase, StepPart};
 use crate::suite::step::{Judgement, ScriptSource, ScriptStep};
 use crate::suite::template::Template;
 

@@ -8,13 +8,13 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
+use proctor_record::event::{Actor, ConnectionId, Direction, Event, EventKind, Purpose};
+use proctor_record::json;
+use proctor_record::message::{self, Id, Message, MessageKind};
+use proctor_record::record::{Blobs, RecordError};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::event::{Actor, ConnectionId, Direction, Event, EventKind, Purpose};
-use crate::json;
-use crate::message::{self, Id, Message, MessageKind};
-use crate::record::{Blobs, RecordError};
 use crate::replay::without_folder;
 
 /// What an external agent saw in one trial.

@@ -1,12 +1,13 @@
 //! Tests of replaying recorded replies.
 
-use super::*;
-use crate::event::{
+use proctor_record::event::{
     Direction, ModelAsked, Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted,
 };
-use crate::model::ToolResult;
-use crate::record::RunWriter;
-use crate::redact::Redactor;
+use proctor_record::model::ToolResult;
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
+
+use super::*;
 
 fn request(results: usize, said: &str) -> ModelRequest {
     let result = |n: usize| ToolResult {
@@ -246,7 +247,7 @@ fn an_outline_covers_tools_and_calls() {
         messages: vec![
             ModelMessage::User(said.to_owned()),
             ModelMessage::Assistant(Turn {
-                calls: vec![crate::model::ToolCall {
+                calls: vec![proctor_record::model::ToolCall {
                     id: said.to_owned(),
                     name: name.to_owned(),
                     arguments: Arguments::Object(serde_json::Map::new()),
@@ -254,7 +255,7 @@ fn an_outline_covers_tools_and_calls() {
                 ..Turn::default()
             }),
         ],
-        tools: vec![crate::model::Tool {
+        tools: vec![proctor_record::model::Tool {
             name: tool.to_owned(),
             description: None,
             schema: json!({}),
@@ -270,9 +271,9 @@ fn an_outline_covers_tools_and_calls() {
 
 /// A trial of an external agent that lists the tools of its server and calls one.
 fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<EventKind> {
-    let conn = crate::event::ConnectionId(1);
+    let conn = proctor_record::event::ConnectionId(1);
     let frame = |direction, message: serde_json::Value| {
-        EventKind::Frame(crate::event::Frame {
+        EventKind::Frame(proctor_record::event::Frame {
             conn,
             exchange: None,
             direction,
@@ -288,11 +289,11 @@ fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<EventKind> 
             text: Body::Text(prompt.to_owned()),
             turn: None,
         },
-        EventKind::ConnectionOpened(crate::event::ConnectionOpened {
+        EventKind::ConnectionOpened(proctor_record::event::ConnectionOpened {
             conn,
             server: "ev".to_owned(),
-            actor: crate::event::Actor::Agent,
-            transport: crate::event::WireKind::Stdio,
+            actor: proctor_record::event::Actor::Agent,
+            transport: proctor_record::event::WireKind::Stdio,
             target: String::new(),
         }),
         frame(
@@ -369,7 +370,7 @@ fn the_path_of_a_trials_folder_is_no_difference() {
     if let EventKind::ModelAsked(asked) = &mut events[0] {
         asked.digest = of("/t/old");
     }
-    let folder = EventKind::TrialFolder(crate::event::TrialFolder {
+    let folder = EventKind::TrialFolder(proctor_record::event::TrialFolder {
         path: "/t/old".to_owned(),
         kept: false,
         reason: None,

@@ -1,10 +1,11 @@
 use std::fs;
 use std::path::Path;
 
+use proctor_record::event::{RECORD_VERSION, RunStarted};
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
+
 use super::*;
-use crate::event::{RECORD_VERSION, RunStarted};
-use crate::record::RunWriter;
-use crate::redact::Redactor;
 
 fn write(runs: &Path, name: &str, started: &str) {
     let started = RunStarted {

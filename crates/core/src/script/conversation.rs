@@ -2,11 +2,11 @@
 //!
 //! Its main type is [`Conversation`].
 
+use proctor_record::model::{ModelMessage, ModelRequest, ToolResult};
 use serde_json::Value;
 
 use super::naming::{ToolLookup, ToolNaming};
 use super::quote::{Quote, QuoteSource};
-use crate::model::{ModelMessage, ModelRequest, ToolResult};
 
 /// A request, with the data that rules need.
 pub(super) struct Conversation<'r> {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::model::{Arguments, ModelMessage, ModelRequest, Turn};
+use proctor_record::model::{Arguments, ModelMessage, ModelRequest, Turn};
 
 /// The estimated input tokens.
 pub(super) fn input(request: &ModelRequest) -> u64 {

@@ -4,9 +4,9 @@
 //! Main types: [`TextWithQuotes`], a text, and [`QuotingValue`], a JSON value. Any other text in
 //! braces is literal. A quote that can't be filled in is an error, never an empty text.
 
+use proctor_record::hint::nearest;
 use serde_json::{Map, Value};
 
-use crate::hint::nearest;
 use crate::pattern::Pattern;
 
 /// The words that start a quote in braces.

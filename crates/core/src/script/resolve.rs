@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use proctor_record::json;
+use proctor_record::model::StopReason;
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
 use serde_json::Value;
 
 use super::quote::{QuoteProblem, QuotingValue, TextWithQuotes};
@@ -12,10 +15,7 @@ use super::{
     CallArguments, ProviderFault, ReplyTemplate, RuleAnswer, RuleCondition, Script, ScriptRule,
 };
 use crate::decode::{Context, LooseText};
-use crate::json;
-use crate::model::StopReason;
 use crate::pattern::Pattern;
-use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// Resolves a script, and reports its problems.
 pub(crate) fn resolve(file: &ScriptFile, cx: &Context<'_>) -> Option<Script> {

@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
+use proctor_record::problem::WithSpan;
+
 use crate::decode::{
     LooseText, NonEmpty, OptionalNonEmpty, PositiveInteger, RequiredKey, Table, record, words,
 };
 use crate::document::Node;
 use crate::pattern::Pattern;
-use crate::problem::WithSpan;
 
 words! {
     /// The value of `kind` in a script.

@@ -5,13 +5,13 @@ mod mistakes;
 
 use std::cell::RefCell;
 
+use proctor_record::model::{ModelMessage, Tool, ToolResult};
+use proctor_record::problem::Problems;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::decode::{Context, Decode};
 use crate::document;
-use crate::model::{ModelMessage, Tool, ToolResult};
-use crate::problem::Problems;
 use crate::script::script_file::ScriptFile;
 
 /// Loads rules, with all that is wrong with them.

@@ -9,8 +9,8 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::event::{PlannedCase, RunPlanned};
-use crate::json::canonical;
+use proctor_record::event::{PlannedCase, RunPlanned};
+use proctor_record::json::canonical;
 
 /// How many names a difference lists.
 const LISTED: usize = 5;

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
+use proctor_record::event::{PlannedAgent, PlannedCase, RunConfig, RunPlanned};
+
 use super::plan::{differences, is_same, plan_hash};
 use super::*;
-use crate::event::{PlannedAgent, PlannedCase, RunConfig, RunPlanned};
 
 /// The formula as documented, so that shards of any version agree.
 #[test]

@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use proctor_record::hint::{nearest, nearest_hint};
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
 use serde::Serialize;
 
 use super::agent_environment::OwnEnvironment;
@@ -17,8 +19,6 @@ use super::template::Template;
 use super::trial_values::{TRIAL_DIR, TrialValues};
 use crate::builtin_agent::{BuiltinAgent, Protocol};
 use crate::decode::{Context, Decode, LooseText};
-use crate::hint::{nearest, nearest_hint};
-use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::provider::Provider;
 use crate::script::Script;
 
@@ -302,7 +302,7 @@ impl ModelRef {
         let Some((word, id)) = text.split_once(':') else {
             let hint = format!(
                 "write `provider:model-id`; providers: {}",
-                crate::hint::listed(known())
+                proctor_record::hint::listed(known())
             );
             return wrong(format!("missing provider in `{text}`"), Some(hint));
         };

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proctor_record::problem::{Code, Problem, WithSpan};
 use serde::Serialize;
 
 use super::step::values::FillError;
@@ -11,7 +12,6 @@ use super::template::{Reference, Template, TemplatePart};
 use super::trial_values::TrialValues;
 use super::variables::Environment;
 use crate::decode::{Context, LooseText, Table};
-use crate::problem::{Code, Problem, WithSpan};
 
 /// The variables of an agent file. Their templates are filled in when the agent starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -2,6 +2,7 @@
 //!
 //! Its main type is [`AgentFile`].
 
+use proctor_record::problem::WithSpan;
 use serde_json::{Value, json};
 
 use super::eval_file::ApiVersion;
@@ -10,7 +11,6 @@ use crate::decode::{
     Context, Decode, Definitions, LooseText, RequiredKey, Table, decode_word, record, words,
 };
 use crate::document::Node;
-use crate::problem::WithSpan;
 
 words! {
     /// The value of `kind` in an agent file.

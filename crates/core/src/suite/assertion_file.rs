@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
 use serde_json::{Value, json};
 
 use crate::check::{CallsMode, OrderKind};
@@ -13,7 +14,6 @@ use crate::decode::{
 use crate::document::{Node, NodeValue};
 use crate::matcher::{Matcher, PathStep};
 use crate::pattern::Pattern;
-use crate::problem::{Code, Problem, Span, WithSpan};
 
 record! {
     /// The assertions to check after a task.

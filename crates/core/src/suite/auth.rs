@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
 use serde::Serialize;
 
 use super::auth_file::{AuthFile, AuthKey};
 use super::server::{TextScope, Transport, working_folder};
 use crate::decode::{Context, KeySpans, LooseText};
-use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// Where the token for a server comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,8 +2,9 @@
 //!
 //! Its main type is [`AuthFile`].
 
+use proctor_record::problem::WithSpan;
+
 use crate::decode::{KeySpans, LooseText, Table, record};
-use crate::problem::WithSpan;
 
 /// The `auth` key of a server, with the places of its keys.
 pub type AuthKey = Option<WithSpan<KeySpans<AuthFile>>>;

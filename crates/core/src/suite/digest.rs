@@ -9,6 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
+use proctor_record::event::{CaseParts, StepPart};
+use proctor_record::json::canonical;
+use proctor_record::redact::{Redactor, is_secret_name};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -19,9 +22,6 @@ use super::step::{Action, ScriptSource, ScriptStep};
 use super::turns::UserTurn;
 use super::{Agent, Case, Isolation, JudgeModel, Server, Step, Suite};
 use crate::check::Check;
-use crate::event::{CaseParts, StepPart};
-use crate::json::canonical;
-use crate::redact::{Redactor, is_secret_name};
 
 /// The SHA-256 of a case. Fails if a file that the case names can't be read.
 pub fn digest(case: &Case) -> io::Result<String> {

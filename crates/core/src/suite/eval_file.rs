@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use proctor_record::hint::{listed, nearest};
+use proctor_record::problem::{Code, Problem, WithSpan};
 use serde_json::{Value, json};
 
 use super::assertion_file::AssertionsFile;
@@ -18,8 +20,6 @@ use crate::decode::{
     StrictKeys, Table, record, words,
 };
 use crate::document::Node;
-use crate::hint::{listed, nearest};
-use crate::problem::{Code, Problem, WithSpan};
 
 words! {
     /// The value of `kind` in an eval file.

@@ -8,12 +8,12 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
+use proctor_record::hint::nearest;
+use proctor_record::problem::{Code, Problem, SourceText, Span, WithSpan};
 use walkdir::WalkDir;
 
 use crate::decode::Context;
 use crate::document::MAX_BYTES;
-use crate::hint::nearest;
-use crate::problem::{Code, Problem, SourceText, Span, WithSpan};
 
 /// The maximum number of files and folders that a glob visits.
 const MAX_VISITED: usize = 1_000_000;

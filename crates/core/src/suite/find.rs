@@ -6,13 +6,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use proctor_record::problem::{Code, Problem, Problems};
 use regex::Regex;
 use walkdir::{DirEntry, WalkDir};
 
 use super::files;
 use super::load::kind_of;
 use crate::document;
-use crate::problem::{Code, Problem, Problems};
 
 /// Folders that hold no suites, and may hold many files.
 pub const SKIPPED_FOLDERS: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];

@@ -1,12 +1,12 @@
 //! The file format of `gates` in an eval file: the conditions for success.
 
+use proctor_record::event::{PassHatGate, PlannedGates};
+use proctor_record::problem::{Code, Problem};
 use serde_json::{Value, json};
 
 use super::known_failures_file::FilledText;
 use crate::decode::{Context, Decode, Definitions, PositiveInteger, RequiredKey, record};
 use crate::document::Node;
-use crate::event::{PassHatGate, PlannedGates};
-use crate::problem::{Code, Problem};
 
 record! {
     /// The conditions for success. Flags of `proctor check` replace them one by one. Proctor's own.

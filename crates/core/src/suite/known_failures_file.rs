@@ -1,13 +1,13 @@
 //! The file format of `knownFailures` in an eval file: the cases that are expected to fail.
 
 use jiff::civil::Date;
+use proctor_record::event::PlannedKnownFailure;
+use proctor_record::problem::{Code, Problem};
 use serde_json::{Value, json};
 
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{Context, Decode, Definitions, LooseText, RequiredKey, record};
 use crate::document::Node;
-use crate::event::PlannedKnownFailure;
-use crate::problem::{Code, Problem};
 
 use super::Case;
 

@@ -6,6 +6,9 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use proctor_record::hint::nearest_hint;
+use proctor_record::problem::{Code, Problem, Problems, SourceText, Span, WithSpan};
+
 use super::agent_file::AgentFile;
 use super::assertion_file::AssertionsFile;
 use super::eval_file::{AgentRefFile, SuiteFile};
@@ -22,8 +25,6 @@ use super::{Agent, Case, Isolation, Server, Suite, server};
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{Context, Decode};
 use crate::document::{self, Document, Node, NodeValue};
-use crate::hint::nearest_hint;
-use crate::problem::{Code, Problem, Problems, SourceText, Span, WithSpan};
 use crate::script::script_file::ScriptFile;
 use crate::script::{self, Script};
 

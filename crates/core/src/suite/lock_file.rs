@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use proctor_record::problem::{Code, Problem, Problems, WithSpan};
+
 use super::files;
 use crate::decode::{Context, Decode, LooseText, Table, record};
 use crate::document;
 use crate::document::yaml::{key, quoted};
-use crate::problem::{Code, Problem, Problems, WithSpan};
 
 /// The name of the file.
 pub const LOCK_FILE: &str = "proctor.lock";

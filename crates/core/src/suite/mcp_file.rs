@@ -2,11 +2,12 @@
 //!
 //! Its main type is [`McpFile`].
 
+use proctor_record::problem::WithSpan;
+
 use super::auth_file::AuthKey;
 use super::protocol::ProtocolPin;
 use super::replies_file::{ElicitationFile, SamplingFile};
 use crate::decode::{LooseText, RequiredKey, StrictKeys, Table, record, words};
-use crate::problem::WithSpan;
 
 record! {
     /// An MCP config: the MCP servers of a suite.

@@ -5,13 +5,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use proctor_record::hint::{listed, nearest};
+use proctor_record::problem::{Code, Problem};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Definitions};
 use crate::document::Node;
-use crate::hint::{listed, nearest};
-use crate::problem::{Code, Problem};
 
 /// The versions of the handshake era, oldest first.
 pub const HANDSHAKE_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];

@@ -6,6 +6,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use proctor_record::event::Blame;
+use proctor_record::excerpt::excerpt;
+use proctor_record::hint::listed;
+use proctor_record::problem::{Code, Problem, Problems, Span, WithSpan};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -20,11 +24,7 @@ use super::server::{Servers, TextScope};
 use super::step::resolve::resolve_file;
 use crate::decode::{Context, LooseText, Table};
 use crate::document::Node;
-use crate::event::Blame;
-use crate::excerpt::excerpt;
-use crate::hint::listed;
 use crate::matcher::Matcher;
-use crate::problem::{Code, Problem, Problems, Span, WithSpan};
 use crate::provider::Provider;
 
 /// The configured replies to the requests of one server. Each is also declared as a capability.

@@ -2,6 +2,7 @@
 //!
 //! Its main type is [`RepliesFile`].
 
+use proctor_record::problem::{Span, WithSpan};
 use serde_json::{Value, json};
 
 use crate::decode::{
@@ -9,7 +10,6 @@ use crate::decode::{
 };
 use crate::document::{Node, NodeValue};
 use crate::matcher::Matcher;
-use crate::problem::{Span, WithSpan};
 
 record! {
     /// The replies of Proctor's client to the requests of one server.

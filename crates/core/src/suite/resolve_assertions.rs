@@ -5,15 +5,16 @@ pub(super) mod contradictions;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use proctor_record::hint::{listed, nearest};
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
+
 use super::assertion_file::{
     AssertionsFile, CallsFile, OrderFile, PromptFile, ResourceFile, SkillFile, TimesFile, ToolFile,
 };
 use super::server::Servers;
 use crate::check::{CallsMode, Check, NameMatcher, OrderEntry, SkillMatcher, Times, ToolMatcher};
 use crate::decode::{Context, NonEmpty};
-use crate::hint::{listed, nearest};
 use crate::matcher::Matcher;
-use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// The maximum number of expected calls in one list. More are probably a mistake, and slow to assign.
 const MAX_EXPECTED: u64 = 1_000;

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use proctor_record::phase::Phase;
+use proctor_record::problem::{Code, Problem};
+
 use super::Step;
 use super::eval_file::{EvalConfig, Isolation};
 use super::files::FileOrigin;
 use super::load::Loader;
 use super::step::resolve::{AliasTarget, RowNames, StepOwner, StepScope, resolve_phases};
 use crate::decode::Context;
-use crate::phase::Phase;
-use crate::problem::{Code, Problem};
 
 impl Loader<'_> {
     /// The setup and the cleanup of a run. They can use extensions, but no servers: none has started.

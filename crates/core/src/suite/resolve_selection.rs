@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use proctor_record::event::{CheckId, CheckPlace};
+use proctor_record::hint::listed;
+use proctor_record::json;
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
 use serde_json::{Value, json};
 
 use super::files::FileOrigin;
@@ -15,10 +19,6 @@ use super::{Case, CaseId, Limits, SelectionInput, SelectionMessage};
 use crate::check::{Check, ExpectedTools, SelectionCheck, SelectionMode};
 use crate::decode::{Context, Decode};
 use crate::document::{MapEntry, Node, NodeValue};
-use crate::event::{CheckId, CheckPlace};
-use crate::hint::listed;
-use crate::json;
-use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// The start of a prompt that a person still has to write: it tells the model which tool to choose, so
 /// it would prove nothing.

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use proctor_record::problem::{Code, Problem, Span};
+
 use super::eval_file::{EvalConfig, SourceFile};
 use super::load::Loader;
 use super::source::{self, Repository, SourceState, TaskSource};
 use crate::decode::Context;
-use crate::problem::{Code, Problem, Span};
 
 /// The sources that task sets name.
 pub(super) fn load(loader: &Loader<'_>, config: &EvalConfig, cx: &Context<'_>) -> Vec<TaskSource> {

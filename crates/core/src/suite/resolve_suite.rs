@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use proctor_record::event::{PlannedGates, PlannedKnownFailure, TaskSetConfig};
+use proctor_record::hint::nearest_hint;
+use proctor_record::problem::{Code, Problem, SourceText, Span, WithSpan};
+
 use super::eval_file::{EvalConfig, ExtensionFile, JudgeFile, SuiteFile};
 use super::files::{self, FileOrigin};
 use super::known_failures_file::is_unmatched;
@@ -23,9 +27,6 @@ use super::{
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{Context, Decode};
 use crate::document;
-use crate::event::{PlannedGates, PlannedKnownFailure, TaskSetConfig};
-use crate::hint::nearest_hint;
-use crate::problem::{Code, Problem, SourceText, Span, WithSpan};
 
 impl Loader<'_> {
     pub(super) fn resolve_suite(&self, file: &SuiteFile, cx: &Context<'_>) -> Option<Suite> {

@@ -3,6 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use proctor_record::event::{CheckId, CheckPlace};
+use proctor_record::hint::nearest_hint;
+use proctor_record::phase::Phase;
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
+
 use super::eval_file::ApiVersion;
 use super::files::{self, FileOrigin};
 use super::replies::{ClientReplies, WrittenReplies};
@@ -26,10 +31,6 @@ use super::variables::Environment;
 use super::{Case, CaseId, Isolation, Limits, Workspace};
 use crate::check::Check;
 use crate::decode::{Context, LooseText, NonEmpty, Table};
-use crate::event::{CheckId, CheckPlace};
-use crate::hint::nearest_hint;
-use crate::phase::Phase;
-use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// The context in which a task is resolved.
 pub(super) struct TaskScope<'a> {

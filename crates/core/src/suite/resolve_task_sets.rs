@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use proctor_record::event::{CheckId, CheckPlace};
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
+
 use self::paths::TaskPath;
 use self::row_checks::RowChecks;
 use super::assertion_file::AssertionsFile;
@@ -27,8 +30,6 @@ use super::{Case, PassRule, ShippedEvalSet, TaskSource};
 use crate::check::Check;
 use crate::decode::{Context, Decode};
 use crate::document::Node;
-use crate::event::{CheckId, CheckPlace};
-use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// The context in which cases are resolved.
 pub(super) struct Scope {

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use data_encoding::HEXLOWER;
+use proctor_record::json::canonical;
+use proctor_record::problem::{Code, Problem, SourceText, Span, WithSpan};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -19,8 +21,6 @@ use super::files::{self, FileOrigin};
 use super::step::resolve::resolve_file;
 use crate::decode::{Context, Decode, Definitions};
 use crate::document::{MapEntry, Node, NodeValue};
-use crate::json::canonical;
-use crate::problem::{Code, Problem, SourceText, Span, WithSpan};
 
 pub(super) use self::fill::{fill_case, fill_node, names_of, node_names, row_names};
 pub(super) use self::jsonl::{json_fault, node_of};

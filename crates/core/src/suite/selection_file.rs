@@ -2,6 +2,7 @@
 //!
 //! Its main type is [`SelectionFile`].
 
+use proctor_record::problem::{Code, Problem, WithSpan};
 use serde_json::{Value, json};
 
 use super::eval_file::LimitsFile;
@@ -14,7 +15,6 @@ use crate::decode::{
 };
 use crate::document::{Node, NodeValue};
 use crate::matcher::Matcher;
-use crate::problem::{Code, Problem, WithSpan};
 
 words! {
     /// The value of `kind` in a selection file.

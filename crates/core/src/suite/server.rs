@@ -7,6 +7,7 @@ mod texts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use proctor_record::problem::{Code, Problem, Problems, WithSpan};
 use serde::Serialize;
 
 pub(super) use self::texts::TextScope;
@@ -20,7 +21,6 @@ use super::step::values::FillError;
 use super::trial_values::{TRIAL_DIR, TrialValues};
 use super::variables::Environment;
 use crate::decode::Context;
-use crate::problem::{Code, Problem, Problems, WithSpan};
 
 /// An MCP server under test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -310,7 +310,7 @@ fn refuse_other_transport(
             kind.span,
             problem.hint(format!(
                 "use `{key}` with type {}",
-                crate::hint::listed(words)
+                proctor_record::hint::listed(words)
             )),
         );
     }

@@ -2,13 +2,14 @@
 //!
 //! Its main type is [`ServerList`].
 
+use proctor_record::event::CheckId;
+use proctor_record::hint::{listed, nearest};
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
+
 use super::resolve_assertions::ServerScope;
 use super::step::Action;
 use super::{Case, Step};
 use crate::decode::{Context, NonEmpty};
-use crate::event::CheckId;
-use crate::hint::{listed, nearest};
-use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// Servers of the suite, and where they are listed.
 #[derive(Debug, Clone)]

@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
+use proctor_record::hint::nearest;
+use proctor_record::problem::{Code, Problem, WithSpan};
 use serde_json::{Value, json};
 
 use crate::decode::{
     Context, Decode, Definitions, LooseText, NonEmpty, OptionalNonEmpty, Table, record, words,
 };
 use crate::document::{Node, NodeValue};
-use crate::hint::nearest;
-use crate::problem::{Code, Problem, WithSpan};
 
 /// The step types that need no alias.
 const PLAIN_TYPES: [&str; 3] = ["script", "http", "llmJudge"];

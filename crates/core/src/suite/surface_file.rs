@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use proctor_record::event::ChangeClass;
+use proctor_record::hint::{listed, nearest_hint};
+use proctor_record::problem::{Code, Problem, WithSpan};
+
 use super::files::FileOrigin;
 use crate::contract::{ALLOWED_BY_DEFAULT, SurfaceContract, SurfaceLock};
 use crate::decode::{Context, NonEmpty, PositiveInteger, RequiredKey, record, words};
-use crate::event::ChangeClass;
-use crate::hint::{listed, nearest_hint};
 use crate::lint::{LintRule, SwitchedOffRule};
-use crate::problem::{Code, Problem, WithSpan};
 
 record! {
     /// The surface contract: what may change about the servers. Checked before any model is asked. Only Proctor supports this key.

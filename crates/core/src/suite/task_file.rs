@@ -2,6 +2,7 @@
 //!
 //! Its main type is [`TaskFile`].
 
+use proctor_record::problem::{Code, Problem, WithSpan};
 use serde_json::{Value, json};
 
 use super::eval_file::{ApiVersion, LimitsFile};
@@ -14,7 +15,6 @@ use crate::decode::{
     Table, record, words,
 };
 use crate::document::Node;
-use crate::problem::{Code, Problem, WithSpan};
 
 words! {
     /// The value of `kind` in a task file.

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::hint::nearest_hint;
+use proctor_record::hint::nearest_hint;
 
 /// A text with references in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

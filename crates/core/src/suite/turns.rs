@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use proctor_record::event::{CheckId, CheckPlace};
+use proctor_record::problem::{Code, Problem, WithSpan};
 use serde::Serialize;
 
 use super::agent::ModelRef;
@@ -15,8 +17,6 @@ use super::template::Template;
 use super::turns_file::{UserModelFile, UserTurnFile};
 use crate::check::Check;
 use crate::decode::{Context, LooseText};
-use crate::event::{CheckId, CheckPlace};
-use crate::problem::{Code, Problem, WithSpan};
 
 /// How many messages a model that plays the user may write by default.
 const MAX_MESSAGES: u32 = 10;

@@ -2,10 +2,11 @@
 //!
 //! Its main type is [`UserTurnFile`].
 
+use proctor_record::problem::WithSpan;
+
 use super::eval_file::AssertionsFileOrRows;
 use super::task_file::TextSourceFile;
 use crate::decode::{LooseText, PositiveInteger, RequiredKey, record};
-use crate::problem::WithSpan;
 
 record! {
     /// A further part of the conversation: a message of the user, or a user that a model plays.

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
+use proctor_record::model::Usage;
+
 use super::{Counts, Summary, TrialResult};
-use crate::model::Usage;
 use crate::pass_rule::CaseVerdict;
 use crate::statistics::Rate;
 

@@ -4,10 +4,11 @@
 
 use std::collections::HashMap;
 
+use proctor_record::event::CheckId;
+use proctor_record::index::IndexEntry;
+use proctor_record::verdict::Verdict;
+
 use super::Summary;
-use crate::event::CheckId;
-use crate::index::IndexEntry;
-use crate::verdict::Verdict;
 
 /// The assertions that were evaluated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -10,14 +10,15 @@
 
 use std::collections::BTreeMap;
 
+use proctor_record::event::{Outcome, PlannedCase, TrialStarted};
+use proctor_record::fold::ModelActivity;
+use proctor_record::index::{self, IndexScrutiny};
+use proctor_record::record::{RecordError, RunReader};
+
 use super::{AgentTrials, CaseSummary, Slots, Summary, TrialSummary};
-use crate::event::{Outcome, PlannedCase, TrialStarted};
-use crate::fold::ModelActivity;
-use crate::index::{self, IndexScrutiny};
 use crate::pass_rule::TrialCounts;
 use crate::pattern::Pattern;
 use crate::plan::LabelSelector;
-use crate::record::{RecordError, RunReader};
 
 /// The trials to show. Without any condition, all of them.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,8 @@
 //! The pass rates of a run, and which of its trials are a fair sample.
 
+use proctor_record::event::PlannedCase;
+
 use super::{AgentTrials, Summary, TrialSummary};
-use crate::event::PlannedCase;
 use crate::pass_rule::TrialCounts;
 use crate::statistics::{PassCount, Rate};
 

@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::Arc;
 
+use proctor_record::event::TrialStarted;
+use proctor_record::index::Attempt;
+use proctor_record::record::PART;
+
 use super::trial::{AttemptEnd, TrialFileName, TrialResult, TrialSpending};
-use crate::event::TrialStarted;
-use crate::index::Attempt;
-use crate::record::PART;
 
 /// How many different values are known at a time.
 const MOST: usize = 1024;

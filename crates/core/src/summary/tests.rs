@@ -1,20 +1,22 @@
 //! Summaries of written runs.
 
+mod generated;
 mod parts;
 
 use std::path::Path;
 
-use crate::compare::{RunFacts, tally};
-use crate::event::PlannedGates;
-use crate::event::{
+use proctor_record::event::PlannedGates;
+use proctor_record::event::{
     Body, CheckEvaluated, ConnectionId, ConnectionOpened, Finding, FindingKind, ModelAsked,
     ModelReplied, Purpose, RECORD_VERSION, TrialEnded, TrialStarted,
 };
+use proctor_record::model::{StopReason, Usage};
+use proctor_record::record::{RunWriter, TrialWriter};
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
+
+use crate::compare::{RunFacts, tally};
 use crate::gate::{Gate, conditions};
-use crate::model::{StopReason, Usage};
-use crate::record::{RunWriter, TrialWriter};
-use crate::redact::Redactor;
-use crate::verdict::Verdict;
 
 use super::*;
 
@@ -319,7 +321,7 @@ fn errored_attempt(run: &Run, attempt: u32) {
     add(EventKind::ConnectionOpened(ConnectionOpened {
         conn: ConnectionId(1),
         server: "fs".to_owned(),
-        actor: crate::event::Actor::Loop,
+        actor: proctor_record::event::Actor::Loop,
         transport: WireKind::Stdio,
         target: String::new(),
     }));
@@ -433,7 +435,7 @@ fn a_file_with_the_usual_name_is_not_stored_with_its_trial() {
             repeat,
             attempt: 2,
         };
-        let name = crate::record::trial_name(id, "a (m)", repeat);
+        let name = proctor_record::record::trial_name(id, "a (m)", repeat);
         let trial = run.writer.trial(10, &name, started).unwrap();
         let outcome = if repeat == 2 {
             Outcome::Failed
@@ -470,14 +472,14 @@ fn a_run_without_a_plan_is_an_error() {
     let path = folder.path().join("run");
     drop(RunWriter::create(&path, Redactor::default(), started()).unwrap());
     check(&path);
-    check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/v1"));
+    check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/records/v1"));
 }
 
 #[test]
 fn events_of_a_newer_version_are_counted_and_skipped() {
     let run = Run::planned(&["bot"], vec![case("a", 1, None)]);
     let mut trial = run.trial("a", "bot", 1, 1);
-    let phase = crate::event::Phase::Setup;
+    let phase = proctor_record::event::Phase::Setup;
     trial.append(11, EventKind::PhaseStarted { phase }).unwrap();
     end(trial, Outcome::Passed);
     let before = run.summary();
@@ -516,7 +518,7 @@ fn the_example_of_noise_is_the_first_line_that_is_not_blank() {
         assert_eq!(found.example, expected, "{details:?}");
         assert_eq!(found.count, details.len() as u64);
     };
-    let blank = crate::event::BLANK_LINE;
+    let blank = proctor_record::event::BLANK_LINE;
     check(&[blank, blank, "Spring", "Boot", blank], "Spring");
     check(&["Spring", blank], "Spring");
     check(&[blank], blank);

@@ -5,13 +5,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::event::{Blame, Outcome, TrialEnded};
-use crate::fold::ModelActivity;
-use crate::index::Attempt;
-use crate::model::Usage;
-use crate::record::{ENDED, trial_stem};
-use crate::tool_choice::ToolChoice;
-use crate::verdict::Verdict;
+use proctor_record::event::{Blame, Outcome, TrialEnded};
+use proctor_record::fold::ModelActivity;
+use proctor_record::index::Attempt;
+use proctor_record::model::Usage;
+use proctor_record::record::{ENDED, trial_stem};
+use proctor_record::tool_choice::ToolChoice;
+use proctor_record::verdict::Verdict;
 
 /// The result of a planned trial.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 //!
 //! The generator of values is independent of the one that finds witnesses.
 
-use proctor_core::event::ChangeClass;
+use proctor_record::event::ChangeClass;
 use serde_json::{Map, Value, json};
 
 use super::{arguments, results, validator};
@@ -333,7 +333,7 @@ fn what_is_safe_breaks_no_generated_value() {
             }
         }
         let is_text = |message: &str| message.contains("description") || message.contains("weigh");
-        let is_safe = |change: &proctor_core::event::SurfaceChange| {
+        let is_safe = |change: &proctor_record::event::SurfaceChange| {
             change.class == ChangeClass::Safe || is_text(&change.message)
         };
         if !found.iter().all(is_safe) {

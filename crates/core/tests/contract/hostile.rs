@@ -1,6 +1,6 @@
 //! Pairs of schemas that a careless comparison would call safe.
 
-use proctor_core::event::ChangeClass;
+use proctor_record::event::ChangeClass;
 use serde_json::{Value, json};
 
 use super::{arguments, results};

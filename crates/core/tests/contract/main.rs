@@ -10,7 +10,7 @@ mod hostile;
 mod mutations;
 
 use proctor_core::contract::{SurfaceContent, changes};
-use proctor_core::event::{Surface, SurfaceChange};
+use proctor_record::event::{Surface, SurfaceChange};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proctor_core::contract::{SurfaceContent, changes};
-use proctor_core::event::ChangeClass;
+use proctor_record::event::ChangeClass;
 use serde_json::{Map, Value, json};
 
 use super::{content, validator};
@@ -71,7 +71,11 @@ fn changes_of_real_tool_lists_have_the_expected_class() {
 }
 
 /// A witness is valid before and not after; for results the other way round.
-fn check_witnesses(old: &Value, new: Option<&Value>, found: &[proctor_core::event::SurfaceChange]) {
+fn check_witnesses(
+    old: &Value,
+    new: Option<&Value>,
+    found: &[proctor_record::event::SurfaceChange],
+) {
     for change in found {
         let Some(witness) = &change.witness else {
             continue;

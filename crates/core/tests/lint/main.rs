@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-use proctor_core::event::Surface;
 use proctor_core::lint::{LintFinding, LintRule, LintedServer, SwitchedOffRule, lint};
+use proctor_record::event::Surface;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

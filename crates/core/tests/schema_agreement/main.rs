@@ -12,7 +12,6 @@ use std::cell::RefCell;
 
 use proctor_core::decode::{Context, Decode};
 use proctor_core::document;
-use proctor_core::problem::{Code, Problem, Problems, Severity, SourceText};
 use proctor_core::script::script_file::ScriptFile;
 use proctor_core::suite::agent_file::AgentFile;
 use proctor_core::suite::eval_file::SuiteFile;
@@ -20,6 +19,7 @@ use proctor_core::suite::mcp_file::McpFile;
 use proctor_core::suite::schema::{FileKind, schema};
 use proctor_core::suite::selection_file::SelectionFile;
 use proctor_core::suite::task_file::TaskFile;
+use proctor_record::problem::{Code, Problem, Problems, Severity, SourceText};
 use serde_json::{Value, json};
 
 use complete::complete;

@@ -3,9 +3,9 @@
 mod faults;
 mod real;
 
-use proctor_core::event::{AgentClaimed, Blame, Body, EventKind, Outcome, TrialEnded};
-use proctor_core::model::Usage;
 use proctor_e2e::session::SessionOutcome;
+use proctor_record::event::{AgentClaimed, Blame, Body, EventKind, Outcome, TrialEnded};
+use proctor_record::model::Usage;
 use rustix::process::Pid;
 
 /// How the trial ended.

@@ -9,11 +9,11 @@ mod seeds;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proctor_core::event::{Actor, AgentStarted, Blame, Body, EventKind, Outcome, TrialEnded};
-use proctor_core::fold::{FoldOptions, FoldedTrial};
-use proctor_core::record::RunReader;
 use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{Actor, AgentStarted, Blame, Body, EventKind, Outcome, TrialEnded};
+use proctor_record::fold::{FoldOptions, FoldedTrial};
+use proctor_record::record::RunReader;
 use serde_json::{Value, json};
 
 /// How long a trial with a real agent may take; the slowest takes ten seconds on an idle machine.
@@ -133,7 +133,7 @@ pub(crate) fn folded(seen: &SessionOutcome) -> FoldedTrial {
         actors: vec![Actor::Agent],
         ..FoldOptions::default()
     };
-    proctor_core::fold::fold_trial(&run, &trials[0], &options).expect("it folds")
+    proctor_record::fold::fold_trial(&run, &trials[0], &options).expect("it folds")
 }
 
 pub(crate) fn is_extended() -> bool {

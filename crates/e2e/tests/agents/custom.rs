@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use proctor_core::event::{Blame, Direction, Outcome};
 use proctor_e2e::Fixture;
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{Blame, Direction, Outcome};
 use serde_json::{Value, json};
 
 use crate::cli::{answer, cache, expect, fixture, run};

@@ -1,8 +1,8 @@
 //! Programs that judge: Claude Code on a script, and any command.
 
-use proctor_core::event::{AgentStarted, Blame, EventKind, Outcome, Purpose};
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{AgentStarted, Blame, EventKind, Outcome, Purpose};
 use serde_json::{Value, json};
 
 use crate::cli::{RULES, expect, fixture, folded, path_with, run, scripted};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use proctor_core::event::{EventKind, Outcome, TrialEnded};
-use proctor_core::record::RunReader;
 use proctor_e2e::Fixture;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{EventKind, Outcome, TrialEnded};
+use proctor_record::record::RunReader;
 use serde_json::{Value, json};
 
 use crate::cli::{RULES, fixture, is_extended, path_with, scripted};

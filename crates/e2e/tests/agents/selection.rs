@@ -1,8 +1,8 @@
 //! Selection rows with external agents: Proctor answers their first call in place of the server.
 
-use proctor_core::event::{EventKind, Outcome};
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{EventKind, Outcome};
 use serde_json::{Value, json};
 
 use crate::cli::{path_with, run, scripted};
@@ -62,8 +62,9 @@ fn chooses(agent: &str) {
         let seen = run(suite.check(&[]), &path_with(agent));
         let place = format!("{agent} {prompt}\n{}\n{}", seen.stdout, seen.stderr);
         assert_eq!(outcome(&seen), expected, "{place}");
-        let is_withheld =
-            |event: &&proctor_core::event::Event| matches!(event.event, EventKind::CallWithheld(_));
+        let is_withheld = |event: &&proctor_record::event::Event| {
+            matches!(event.event, EventKind::CallWithheld(_))
+        };
         let count = seen.events.iter().filter(is_withheld).count();
         assert_eq!(count, withheld, "{place}");
         let log = std::fs::read_to_string(suite.path("wire.jsonl")).unwrap();

@@ -11,11 +11,11 @@ mod works;
 
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Blame, EventKind, Outcome};
-use proctor_core::fold::{FoldOptions, FoldedTrial};
-use proctor_core::record::RunReader;
 use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{Actor, Blame, EventKind, Outcome};
+use proctor_record::fold::{FoldOptions, FoldedTrial};
+use proctor_record::record::RunReader;
 use serde_json::{Value, json};
 
 use self::provider::{KEY, ServedScript};
@@ -134,5 +134,5 @@ fn folded(seen: &SessionOutcome) -> FoldedTrial {
         actors: vec![Actor::Agent],
         ..FoldOptions::default()
     };
-    proctor_core::fold::fold_trial(&run, &trials[0], &options).expect("it folds")
+    proctor_record::fold::fold_trial(&run, &trials[0], &options).expect("it folds")
 }

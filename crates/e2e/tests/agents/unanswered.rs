@@ -1,13 +1,13 @@
 //! Calls that get no answer, with agents that don't mind: nothing of this passes.
 
-use proctor_core::decision::server_failure;
-use proctor_core::event::{Actor, Blame, FindingKind, Outcome, TrialEnded};
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
-use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_e2e::Fixture;
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::decision::server_failure;
+use proctor_record::event::{Actor, Blame, FindingKind, Outcome, TrialEnded};
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::record::RunReader;
 use serde_json::{Value, json};
 
 /// How often races are run.

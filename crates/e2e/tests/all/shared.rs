@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::{Direction, EventKind, FindingKind};
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use proctor_e2e::client::{http_server, stdio_server};
 use proctor_e2e::{Fixture, log_lines};
+use proctor_record::event::{Direction, EventKind, FindingKind};
 use proctor_wire::client::{Client, Era, ListLimits};
 use tokio::task::JoinSet;
 

@@ -16,18 +16,23 @@ use std::path::{Path, PathBuf};
 use graph::{Graph, cycle, render};
 
 /// Each crate, and the crates of this workspace that it may name in its manifest, lowest first.
-const CRATES: [(&str, &[&str]); 8] = [
+const CRATES: [(&str, &[&str]); 9] = [
     ("mcp-evals", &[]),
-    ("core", &["mcp-evals"]),
-    ("contain", &["core"]),
-    ("wire", &["mcp-evals", "core", "contain"]),
-    ("models", &["core", "contain", "wire"]),
-    ("run", &["mcp-evals", "core", "contain", "wire", "models"]),
-    ("report", &["mcp-evals", "core"]),
+    ("record", &[]),
+    ("core", &["mcp-evals", "record"]),
+    ("contain", &["record"]),
+    ("wire", &["mcp-evals", "record", "core", "contain"]),
+    ("models", &["record", "core", "contain", "wire"]),
+    (
+        "run",
+        &["mcp-evals", "record", "core", "contain", "wire", "models"],
+    ),
+    ("report", &["mcp-evals", "record", "core"]),
     (
         "cli",
         &[
             "mcp-evals",
+            "record",
             "core",
             "contain",
             "wire",

@@ -1,8 +1,8 @@
 //! Who is blamed for a trial that did not pass: only who the record proves to be at fault.
 
-use proctor_core::event::{Blame, EventKind, Outcome, TrialEnded};
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::{SuiteFixture, has_called, with_enough_time};
+use proctor_record::event::{Blame, EventKind, Outcome, TrialEnded};
 use serde_json::{Value, json};
 
 /// Calls the tool that the task is named after, and is done.

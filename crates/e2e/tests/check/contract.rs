@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use proctor_core::event::{ChangeClass, EventKind};
-use proctor_core::record::RunReader;
 use proctor_e2e::model::{FixtureModel, says};
 use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::suite::SuiteFixture;
 use proctor_e2e::{Fixture, fixture};
+use proctor_record::event::{ChangeClass, EventKind};
+use proctor_record::record::RunReader;
 use serde_json::{Value, json};
 
 fn here() -> PathBuf {

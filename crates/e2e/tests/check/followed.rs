@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_core::record::RunReader;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::record::RunReader;
 use serde_json::json;
 
 const RULES: &str = r"

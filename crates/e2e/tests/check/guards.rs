@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Blame, EventKind, Outcome};
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{Blame, EventKind, Outcome};
 use serde_json::json;
 
 const RULES: &str = r"

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use proctor_core::event::{EventKind, Surface};
-use proctor_core::index::{self, IndexScrutiny};
 use proctor_core::overview::{Answer, Overview};
-use proctor_core::record::RunReader;
 use proctor_e2e::session::Session;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{EventKind, Surface};
+use proctor_record::index::{self, IndexScrutiny};
+use proctor_record::record::RunReader;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -189,7 +189,10 @@ fn all_that_a_server_offers_is_kept_once() {
         _ => None,
     });
     let bodies: Vec<_> = servers.map(|seen| seen.surface.clone().unwrap()).collect();
-    assert!(matches!(bodies[0], proctor_core::event::Body::Blob { .. }));
+    assert!(matches!(
+        bodies[0],
+        proctor_record::event::Body::Blob { .. }
+    ));
     assert!(bodies.iter().all(|body| *body == bodies[0]));
     let bytes = run.body_bytes(&bodies[0]).unwrap().unwrap();
     let surface: Surface = serde_json::from_slice(&bytes).unwrap();

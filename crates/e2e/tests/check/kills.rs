@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proctor_core::event::Outcome;
 use proctor_core::gate::Gate;
-use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::Outcome;
+use proctor_record::record::RunReader;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -210,7 +210,7 @@ fn twenty_kills_at_any_moment_lose_nothing_and_double_nothing() {
     ];
     for (kill, moment) in moments.into_iter().enumerate() {
         let session = if RunReader::open(&record)
-            .is_ok_and(|run| proctor_core::index::ended(&run).is_ok())
+            .is_ok_and(|run| proctor_record::index::ended(&run).is_ok())
             && kill > 0
         {
             proctor_e2e::session::Session::new(&["check", "--jobs", "2"]).resume(&record)

@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_core::event::RunEnded;
-use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::RunEnded;
+use proctor_record::record::RunReader;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! `check --profile`: defaults for flags from `proctor.yaml`.
 
-use proctor_core::event::EventKind;
-use proctor_core::record::RunReader;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::EventKind;
+use proctor_record::record::RunReader;
 use serde_json::{Value, json};
 
 const RULES: &str = r"

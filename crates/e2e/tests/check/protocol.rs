@@ -1,8 +1,8 @@
 //! `protocol` in the MCP config, and `--protocol`: one version or era, and no other.
 
-use proctor_core::event::{Direction, EventKind};
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{Direction, EventKind};
 use serde_json::{Value, json};
 
 const RULES: &str = r"
@@ -25,7 +25,7 @@ fn suite(args: &[&str], protocol: &Value) -> SuiteFixture {
 fn first(seen: &SessionOutcome) -> Value {
     let sent = seen.events.iter().find_map(|event| match &event.event {
         EventKind::Frame(frame) if frame.direction == Direction::ToServer => match &frame.body {
-            proctor_core::event::Body::Text(text) => Some(text.clone()),
+            proctor_record::event::Body::Text(text) => Some(text.clone()),
             _ => None,
         },
         _ => None,

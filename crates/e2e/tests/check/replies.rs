@@ -1,9 +1,9 @@
 //! Servers that ask the client: elicitation, sampling and roots, as the suite configures the replies, in
 //! both eras of the protocol.
 
-use proctor_core::event::{Blame, EventKind, Outcome, Purpose, TrialEnded};
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{Blame, EventKind, Outcome, Purpose, TrialEnded};
 use serde_json::{Value, json};
 
 /// Calls `ask` for what the prompt says, then is done.

@@ -1,8 +1,8 @@
 //! Trials on a server that closes its event streams before the answer.
 
-use proctor_core::event::{EventKind, Outcome};
 use proctor_e2e::Fixture;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{EventKind, Outcome};
 use serde_json::json;
 
 const RULES: &str = r"

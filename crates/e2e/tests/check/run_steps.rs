@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use proctor_core::event::{Event, EventKind, Outcome, Phase};
-use proctor_core::record::RunReader;
-use proctor_core::verdict::Verdict;
 use proctor_e2e::session::{RunningSession, SessionOutcome};
 use proctor_e2e::suite::{SuiteFixture, UNTIL_READ};
+use proctor_record::event::{Event, EventKind, Outcome, Phase};
+use proctor_record::record::RunReader;
+use proctor_record::verdict::Verdict;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

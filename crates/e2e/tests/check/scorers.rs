@@ -1,8 +1,8 @@
 //! Verify scripts that read the transcript and report a verdict: two that work, and those that must never pass.
 
-use proctor_core::event::EventKind;
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::EventKind;
 use serde_json::{Value, json};
 
 const RULES: &str = r#"

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use proctor_core::event::EventKind;
-use proctor_core::record::RunReader;
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::EventKind;
+use proctor_record::record::RunReader;
 use serde_json::{Value, json};
 
 /// A model that answers by the first word of its prompt.

@@ -1,9 +1,9 @@
 //! Servers of a run: those that a task lists, the variables that they get, and how long they take to start.
 
-use proctor_core::event::{Event, EventKind};
-use proctor_core::record::RunReader;
 use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{Event, EventKind};
+use proctor_record::record::RunReader;
 use serde_json::{Value, json};
 
 /// Calls `echo`.

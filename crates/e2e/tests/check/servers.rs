@@ -1,8 +1,8 @@
 //! What becomes of a trial whose server misbehaves.
 
-use proctor_core::event::{Blame, EventKind, Outcome, TrialEnded};
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::{SuiteFixture, has_called, with_enough_time};
+use proctor_record::event::{Blame, EventKind, Outcome, TrialEnded};
 use serde_json::{Value, json};
 
 /// Calls what the task is named after, then `echo`, then is done.

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{EventKind, Outcome};
 use proctor_e2e::session::{RunningSession, Session, SessionOutcome};
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{EventKind, Outcome};
 use rustix::process::Signal;
 use serde_json::json;
 

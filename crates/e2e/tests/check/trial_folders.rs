@@ -7,9 +7,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use proctor_core::event::EventKind;
 use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::EventKind;
 use serde_json::{Value, json};
 
 /// The model asks its server for the folder, and answers with it.
@@ -101,7 +101,7 @@ fn every_trial_has_a_folder_of_its_own_which_servers_steps_and_prompts_know() {
     assert_eq!(entries(&suite.path("tmp")), [""; 0].map(PathBuf::from));
 }
 
-fn folder_of(event: &proctor_core::event::Event) -> Option<&str> {
+fn folder_of(event: &proctor_record::event::Event) -> Option<&str> {
     match &event.event {
         EventKind::TrialFolder(folder) => Some(&folder.path),
         _ => None,
@@ -369,7 +369,7 @@ fn a_replay_is_about_the_folder_of_its_own_trial() {
     assert_eq!(again.code, Some(0), "{}{}", again.stdout, again.stderr);
     let folder = |seen: &SessionOutcome| seen.events.iter().find_map(folder_of).unwrap().to_owned();
     assert_ne!(folder(&first), folder(&again));
-    let names_old = |event: &proctor_core::event::Event| {
+    let names_old = |event: &proctor_record::event::Event| {
         serde_json::to_string(event)
             .unwrap()
             .contains(&folder(&first))

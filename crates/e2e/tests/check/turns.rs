@@ -1,8 +1,8 @@
 //! Tasks with several messages of the user: fixed ones, and a user that a model plays.
 
-use proctor_core::event::{Blame, EventKind, Outcome, Purpose, TrialEnded};
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{Blame, EventKind, Outcome, Purpose, TrialEnded};
 use serde_json::{Value, json};
 
 /// Echoes what the user says last, then is done; does nothing if the user says so.

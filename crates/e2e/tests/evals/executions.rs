@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Blame, Purpose};
+use proctor_record::event::{Blame, Purpose};
 use proctor_wire::client::Era;
 use serde_json::{Value, json};
 

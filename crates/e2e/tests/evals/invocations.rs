@@ -1,6 +1,6 @@
 //! One turn of a model: what it is shown, what counts as a call, and what a judge is shown.
 
-use proctor_core::event::{Blame, Purpose};
+use proctor_record::event::{Blame, Purpose};
 use serde_json::{Value, json};
 
 use crate::shipping::{JUDGE, asks, call, eval, rubric};

@@ -51,7 +51,7 @@ async fn e4_e5_e9_all_pages_come_on_every_transport_as_they_were_written() {
         let all = listed(&stage).await;
         assert_eq!(ids(&all), ["a", "b", "?", "c", "d"], "{wire:?} {era:?}");
         let raw: Value = all.iter().map(ListedEval::to_value).collect();
-        assert!(proctor_core::json::equal(&raw, &five()), "{raw}");
+        assert!(proctor_record::json::equal(&raw, &five()), "{raw}");
         let methods = stage.methods(SHIP);
         let asked = methods.iter().filter(|method| *method == "evals/list");
         assert_eq!(asked.count(), 3);

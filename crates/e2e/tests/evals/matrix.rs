@@ -1,7 +1,7 @@
 //! Level × grading × transport × era × outcome: every cell that can be, and why the others can't.
 
 use mcp_evals::{GradingType, Level};
-use proctor_core::event::Blame;
+use proctor_record::event::Blame;
 use proctor_wire::client::Era;
 use serde_json::{Value, json};
 

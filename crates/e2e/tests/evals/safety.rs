@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use proctor_core::event::{Blame, Purpose};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Isolation;
+use proctor_record::event::{Blame, Purpose};
+use proctor_record::redact::Redactor;
 use proctor_wire::client::Era;
 use serde_json::{Value, json};
 

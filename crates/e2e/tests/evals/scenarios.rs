@@ -1,6 +1,6 @@
 //! An agent at work, within limits.
 
-use proctor_core::event::{Blame, Purpose};
+use proctor_record::event::{Blame, Purpose};
 use serde_json::json;
 
 use crate::shipping::{JUDGE, asks, eval, rubric};

@@ -12,10 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mcp_evals::{EvalStatus, Level, ListedEval, validate};
-use proctor_core::event::{Actor, RECORD_VERSION, RunStarted};
 use proctor_core::price::Prices;
-use proctor_core::record::RunWriter;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::agent::ModelRef;
 use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_core::suite::{
@@ -23,6 +20,9 @@ use proctor_core::suite::{
 };
 use proctor_e2e::{Fixture, log_lines};
 use proctor_models::{Budget, Meter, Model, ScriptedModel};
+use proctor_record::event::{Actor, RECORD_VERSION, RunStarted};
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
 use proctor_run::agent::KnownOffers;
 use proctor_run::context::{RunContext, Worker};
 use proctor_run::runner::{self, Parallelism, RunnerOptions, TrialList, TrialSpec};
@@ -229,7 +229,7 @@ impl Stage {
             preflight: true,
             workspace: None,
             isolation: self.isolation,
-            gates: proctor_core::event::PlannedGates::default(),
+            gates: proctor_record::event::PlannedGates::default(),
             no_regression: None,
             known_failures: Vec::new(),
             surface: None,

@@ -4,8 +4,8 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use proctor_core::event::FindingKind;
 use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_record::event::FindingKind;
 
 use crate::{
     BRIEF, CALL, CallLimits, PATIENT, UNCONNECTED, check, could_not_tell, ok, on_http, on_stdio,

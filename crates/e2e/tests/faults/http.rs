@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use proctor_core::event::{Direction, EventKind, FindingKind, HttpHead};
 use proctor_e2e::Fixture;
 use proctor_e2e::session::Session;
+use proctor_record::event::{Direction, EventKind, FindingKind, HttpHead};
 
 use crate::{
     BRIEF, CALL, LENIENT, PATIENT, SessionExpectation, UNCONNECTED, check, check_rows,

@@ -1,9 +1,9 @@
 //! Lists that come in pages, some of which never end.
 
-use proctor_core::event::FindingKind;
 use proctor_e2e::client::{options, stdio_server};
 use proctor_e2e::fixture;
 use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_record::event::FindingKind;
 use proctor_wire::client::{Client, ListLimits};
 use proctor_wire::recorder::Recorder;
 

@@ -11,9 +11,9 @@ mod resumed;
 mod stdio;
 mod trial_folders;
 
-use proctor_core::event::FindingKind;
 use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::{Fixture, fixture};
+use proctor_record::event::FindingKind;
 
 /// One call of `echo`, with all the time that a busy machine may need.
 const CALL: [&str; 10] = PATIENT.call();

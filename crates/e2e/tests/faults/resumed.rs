@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use proctor_core::event::Direction;
 use proctor_e2e::Fixture;
 use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_record::event::Direction;
 use rustix::process::Signal;
 
 use crate::{BRIEF, SessionExpectation, check, could_not_tell, ok, on_http, unanswered};

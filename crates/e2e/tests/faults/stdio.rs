@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Body, Direction, FindingKind};
 use proctor_e2e::fixture;
 use proctor_e2e::session::Session;
+use proctor_record::event::{Body, Direction, FindingKind};
 
 use crate::{
     BRIEF, CALL, LENIENT, PATIENT, SessionExpectation, UNCONNECTED, check, check_rows,

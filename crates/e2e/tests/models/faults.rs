@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use proctor_core::model::{Arguments, StopReason};
 use proctor_e2e::model::says::{
     anthropic_blocks, anthropic_error, gemini_error, gemini_parts, openai_calls, openai_error,
     openai_message, responses_items,
@@ -10,6 +9,7 @@ use proctor_e2e::model::says::{
 use proctor_e2e::model::{FixtureModel, FixtureReply};
 use proctor_e2e::port::ReservedPort;
 use proctor_models::{AskError, Budget, ModelError};
+use proctor_record::model::{Arguments, StopReason};
 use proctor_wire::recorder::Recorder;
 use serde_json::json;
 

@@ -23,8 +23,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::Purpose;
-use proctor_core::model::{ModelMessage, ModelRequest, Reply};
 use proctor_core::price::Prices;
 use proctor_core::suite::agent::ModelRef;
 use proctor_e2e::model::{FixtureModel, FixtureReply};
@@ -32,6 +30,8 @@ use proctor_models::{
     AskError, Budget, Meter, Model, ModelClient, ModelError, ModelTimeouts, PricedReply,
     RetryPolicy, RetryWait, Settings,
 };
+use proctor_record::event::Purpose;
+use proctor_record::model::{ModelMessage, ModelRequest, Reply};
 use proctor_wire::recorder::Recorder;
 
 const KEY: &str = "sk-canary-0123456789abcdef";

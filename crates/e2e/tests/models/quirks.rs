@@ -1,8 +1,8 @@
 //! What a model turns out not to take is left out, and remembered.
 
-use proctor_core::model::{ModelRequest, Tool};
 use proctor_e2e::model::says::{anthropic_error, openai_error};
 use proctor_e2e::model::{FixtureModel, FixtureReply};
+use proctor_record::model::{ModelRequest, Tool};
 use serde_json::{Value, json};
 
 use super::{Provider, SLOW, hello};

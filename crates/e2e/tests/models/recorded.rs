@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::time::Instant;
 
-use proctor_core::event::{
-    Body, Event, EventKind, Outcome, Purpose, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted,
-};
-use proctor_core::model::{ModelMessage, ModelRequest, Tool, ToolResult, Turn};
-use proctor_core::record::{RunReader, RunWriter};
-use proctor_core::redact::Redactor;
 use proctor_e2e::model::says::{openai_calls, openai_error};
 use proctor_e2e::model::{FixtureModel, FixtureReply};
 use proctor_models::{AskError, Budget, ModelClient};
+use proctor_record::event::{
+    Body, Event, EventKind, Outcome, Purpose, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted,
+};
+use proctor_record::model::{ModelMessage, ModelRequest, Tool, ToolResult, Turn};
+use proctor_record::record::{RunReader, RunWriter};
+use proctor_record::redact::Redactor;
 use proctor_wire::recorder::Recorder;
 use serde_json::json;
 

@@ -1,10 +1,10 @@
 //! What is understood of what providers say.
 
-use proctor_core::model::{Arguments, ModelMessage, StopReason, ToolResult, Usage};
 use proctor_e2e::model::FixtureModel;
 use proctor_e2e::model::says::{
     anthropic_blocks, gemini_parts, openai_calls, openai_message, responses_items,
 };
+use proctor_record::model::{Arguments, ModelMessage, StopReason, ToolResult, Usage};
 use serde_json::json;
 
 use super::{ALL, KEY, Provider, ask, hello};

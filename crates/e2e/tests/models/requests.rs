@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use proctor_core::json::equal;
-use proctor_core::model::{
-    Arguments, ModelMessage, ModelRequest, Tool, ToolCall, ToolResult, Turn,
-};
 use proctor_e2e::model::FixtureModel;
 use proctor_e2e::model::says::anthropic_blocks;
+use proctor_record::json::equal;
+use proctor_record::model::{
+    Arguments, ModelMessage, ModelRequest, Tool, ToolCall, ToolResult, Turn,
+};
 use serde_json::{Map, Value, json};
 
 use super::{ALL, Provider, hello};

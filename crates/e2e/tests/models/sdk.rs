@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use proctor_core::model::ModelRequest;
 use proctor_e2e::model::FixtureModel;
 use proctor_e2e::model::says::{anthropic_blocks, anthropic_error, openai_calls, openai_error};
+use proctor_record::model::ModelRequest;
 use serde_json::{Value, json};
 
 use super::requests::{eventful, sent, tool_lists};

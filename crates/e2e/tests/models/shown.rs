@@ -1,9 +1,9 @@
 //! Pictures and sounds: sent where the provider takes them, and said to be missing where it does not.
 
-use proctor_core::model::{
+use proctor_e2e::model::FixtureModel;
+use proctor_record::model::{
     Arguments, Media, ModelMessage, ModelRequest, ToolCall, ToolResult, Turn,
 };
-use proctor_e2e::model::FixtureModel;
 use serde_json::{Value, json};
 
 use super::requests::sent;

@@ -4,8 +4,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use proctor_core::event::EventKind;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::EventKind;
 use serde_json::json;
 
 use super::sdk::{folder, run};
@@ -57,7 +57,7 @@ fn every_vendors_package_hears_the_same_through_the_tap() {
         _ => None,
     });
     let usages: Vec<_> = usages.collect();
-    let sum = |of: fn(&proctor_core::model::Usage) -> Option<u64>| -> u64 {
+    let sum = |of: fn(&proctor_record::model::Usage) -> Option<u64>| -> u64 {
         usages.iter().filter_map(of).sum()
     };
     let (input, output) = (sum(|usage| usage.input), sum(|usage| usage.output));

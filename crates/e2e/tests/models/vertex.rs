@@ -55,7 +55,7 @@ fn id(provider: Provider) -> &'static str {
 }
 
 /// What Proctor sends.
-async fn ours(provider: Provider, request: &proctor_core::model::ModelRequest) -> Question {
+async fn ours(provider: Provider, request: &proctor_record::model::ModelRequest) -> Question {
     let fixture = FixtureModel::start([provider.says("ok")]);
     let model = open(provider, &environment(fixture.url())).unwrap();
     let reply = model.ask(request).await.unwrap();

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use proctor_core::json;
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use proctor_e2e::proctor;
+use proctor_record::json;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use proctor_core::event::{
-    Actor, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
-};
-use proctor_core::record::RunWriter;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_e2e::proctor;
+use proctor_record::event::{
+    Actor, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
+};
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
 use proctor_wire::edit::Editor;
 use proctor_wire::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
 use proctor_wire::recorder::Recorder;

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Body, Direction, EventKind, FindingKind, Outcome};
-use proctor_core::record::RunReader;
 use proctor_e2e::session::{MARK, own_peak_kib, survivors};
 use proctor_e2e::{fixture, proctor};
+use proctor_record::event::{Body, Direction, EventKind, FindingKind, Outcome};
+use proctor_record::record::RunReader;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::relay::stage::RecordedRun;

@@ -7,8 +7,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use proctor_core::transcript::{Call, CallOutcome, CallRequest};
 use proctor_e2e::{Fixture, fixture};
+use proctor_record::transcript::{Call, CallOutcome, CallRequest};
 use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Direction, EventKind};
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
-use proctor_core::record::{RunReader, TrialFile};
-use proctor_core::transcript::Call;
 use proctor_e2e::port::ReservedPort;
 use proctor_e2e::proctor;
+use proctor_record::event::{Actor, Direction, EventKind};
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::record::{RunReader, TrialFile};
+use proctor_record::transcript::Call;
 use proctor_wire::proxy::Admission;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use proctor_core::event::Direction;
 use proctor_e2e::session::Session;
+use proctor_record::event::Direction;
 use serde_json::{Value, json};
 
 use crate::servers;

@@ -7,8 +7,8 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command};
 
-use proctor_core::event::Outcome;
 use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_record::event::Outcome;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use self::stage::{OauthStage, SECRET, client, ends, expect_error};
 #[track_caller]
 fn expect_passed(seen: &SessionOutcome, trials: usize) {
     let ends = ends(seen);
-    let is_good = |end: &&proctor_core::event::TrialEnded| end.outcome == Outcome::Passed;
+    let is_good = |end: &&proctor_record::event::TrialEnded| end.outcome == Outcome::Passed;
     assert_eq!(
         ends.iter().filter(is_good).count(),
         trials,

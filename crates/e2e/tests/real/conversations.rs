@@ -1,9 +1,9 @@
 //! Conversations of three turns on server-everything and server-memory, with elicitations that are answered
 //! and declined.
 
-use proctor_core::event::{EventKind, Outcome, TrialEnded};
 use proctor_e2e::session::SessionOutcome;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{EventKind, Outcome, TrialEnded};
 use serde_json::{Value, json};
 
 use crate::servers;

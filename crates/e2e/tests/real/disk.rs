@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use proctor_core::event::EventKind;
-use proctor_core::record::RunReader;
 use proctor_e2e::fixture;
 use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_record::event::EventKind;
+use proctor_record::record::RunReader;
 use rustix::process::Signal;
 
 pub const UNPRIVILEGED: &[&str] = &[
@@ -176,14 +176,14 @@ fn two_writers_don_t_meet_in_a_folder() {
 fn a_run_is_not_written_over() {
     let first = call("add", r#"{"a": 1, "b": 2}"#).run();
     assert_eq!(first.code, Some(0), "{}", first.stderr);
-    let before = first.lines(proctor_core::event::Direction::ToServer);
+    let before = first.lines(proctor_record::event::Direction::ToServer);
     let second = call("fail", "{}").record_in(&first.record).run();
     assert_eq!(second.code, Some(2), "{}", second.stderr);
     assert!(second.stderr.contains("already holds a run"));
     assert_eq!(second.stdout, "", "nothing was called");
     assert_eq!(second.events, first.events);
     assert_eq!(
-        second.lines(proctor_core::event::Direction::ToServer),
+        second.lines(proctor_record::event::Direction::ToServer),
         before
     );
 }

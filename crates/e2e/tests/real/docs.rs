@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use proctor_core::event::{Actor, EventKind, Outcome};
 use proctor_e2e::session::Session;
+use proctor_record::event::{Actor, EventKind, Outcome};
 
 use crate::servers;
 

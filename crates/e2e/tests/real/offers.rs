@@ -1,7 +1,7 @@
 //! Real servers are listed and called, and the record is what an independent tee saw.
 
-use proctor_core::event::{EventKind, Outcome, WireKind};
 use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_record::event::{EventKind, Outcome, WireKind};
 use serde_json::Value;
 
 use crate::servers::{self, EVERYTHING, ListeningServer, RealServer};

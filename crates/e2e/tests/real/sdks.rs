@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use proctor_core::event::{Direction, EventKind};
 use proctor_e2e::port::ReservedPort;
 use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_record::event::{Direction, EventKind};
 use serde_json::Value;
 
 use crate::servers::{ListeningServer, installed};

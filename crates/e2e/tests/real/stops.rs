@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use proctor_core::event::Outcome;
 use proctor_e2e::session::{RunningSession, Session};
 use proctor_e2e::{Fixture, fixture};
+use proctor_record::event::Outcome;
 use rustix::process::Signal;
 
 /// A server that has to be killed, and so do its children.

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Direction, Event, EventKind, FindingKind};
 use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_record::event::{Actor, Direction, Event, EventKind, FindingKind};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

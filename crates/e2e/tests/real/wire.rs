@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use proctor_core::event::{Direction, EventKind};
 use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::{Fixture, fixture, log_lines, tee};
+use proctor_record::event::{Direction, EventKind};
 use serde_json::value::RawValue;
 
 /// A session on a server behind a tee.

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use proctor_core::event::{Blame, Phase};
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{Extension, Package, ReleasePackage};
+use proctor_record::event::{Blame, Phase};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, cannot_tell, fails, passes, value};

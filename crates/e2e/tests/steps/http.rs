@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use proctor_core::event::{Blame, Phase};
 use proctor_core::suite::step::{Action, ContentCheck, HttpBody, HttpStep, PatternTemplate};
+use proctor_record::event::{Blame, Phase};
 use serde_json::json;
 
 use crate::stage::{Stage, cannot_tell, equals, fails, passes, text, value};

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use proctor_core::event::{Blame, Body, Phase};
 use proctor_core::suite::step::{Action, ScriptSource, ScriptStep};
-use proctor_core::verdict::Verdict;
+use proctor_record::event::{Blame, Body, Phase};
+use proctor_record::verdict::Verdict;
 use tokio::time::timeout;
 
 use crate::stage::{Stage, cannot_tell, fails, passes, text};
@@ -185,7 +185,7 @@ async fn one_that_does_not_end_is_ended() {
         );
         let result = stage.verify(action).await;
         assert_eq!(stage.left.count(), 0);
-        let limit = proctor_core::duration::render(Duration::from_millis(limit));
+        let limit = proctor_record::duration::render(Duration::from_millis(limit));
         let reason = format!("the script timed out after {limit}");
         cannot_tell(&result, Blame::Suite, &reason);
         if is_last || result.output.as_deref() == Some("begun\n") {

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{
-    Blame, EventKind, Phase, RECORD_VERSION, RunStarted, StepEnded, TrialStarted,
-};
-use proctor_core::record::{RunReader, RunWriter};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::step::{Action, ContentCheck, Field, ScriptSource, ScriptStep, Step};
 use proctor_core::suite::template::{Template, TemplateValue};
 use proctor_core::suite::{Extension, Server};
-use proctor_core::verdict::Verdict;
 use proctor_e2e::client;
+use proctor_record::event::{
+    Blame, EventKind, Phase, RECORD_VERSION, RunStarted, StepEnded, TrialStarted,
+};
+use proctor_record::record::{RunReader, RunWriter};
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
 use proctor_run::steps::{StepResult, Steps, StepsOptions, step_environment};
 use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::client::ConnectOptions;

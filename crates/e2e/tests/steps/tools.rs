@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Blame, EventKind, Phase};
 use proctor_core::suite::step::{Action, ContentCheck, PatternTemplate, ToolStep};
 use proctor_e2e::client::stdio_server;
+use proctor_record::event::{Actor, Blame, EventKind, Phase};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, cannot_tell, equals, fails, passes, text, value};

@@ -1,7 +1,7 @@
 //! Tool schemas for a provider that accepts only some keywords. Other keywords move into the
 //! description of the schema where they were.
 
-use proctor_core::model::Tool;
+use proctor_record::model::Tool;
 use serde_json::{Map, Value, json};
 
 use super::{ProviderToolSchema, described, fit};

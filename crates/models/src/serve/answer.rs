@@ -8,8 +8,8 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
-use proctor_core::model::{ModelMessage, Reply, StopReason, Turn, Usage};
 use proctor_core::script::{ProviderFault, Script, ToolNaming, input_tokens};
+use proctor_record::model::{ModelMessage, Reply, StopReason, Turn, Usage};
 use serde_json::Value;
 
 use super::fault::{fail, fault_text};

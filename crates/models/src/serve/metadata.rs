@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use http::StatusCode;
-use proctor_core::model::Usage;
 use proctor_core::script::input_tokens;
+use proctor_record::model::Usage;
 use serde_json::{Value, json};
 
 use super::{MODEL, ServedReply, ServedRequest};

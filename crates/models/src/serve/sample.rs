@@ -71,7 +71,7 @@ mod tests {
             (json!({"anyOf": [{"const": "x"}]}), json!("x")),
         ] {
             assert!(
-                proctor_core::json::equal(&sample(&schema), &expected),
+                proctor_record::json::equal(&sample(&schema), &expected),
                 "{schema}"
             );
         }

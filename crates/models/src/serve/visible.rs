@@ -1,7 +1,7 @@
 //! The part of a request that a script sees: the texts of the user and the tools, without the
 //! context that agents add. This makes one script work for all agents.
 
-use proctor_core::model::{ModelMessage, ModelRequest};
+use proctor_record::model::{ModelMessage, ModelRequest};
 
 use crate::wire::looks_like_error;
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use proctor_core::record::MAX_FRAME;
+use proctor_record::record::MAX_FRAME;
 use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep};
 

@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proctor_core::duration::brief;
-use proctor_core::event::Purpose;
-use proctor_core::model::Reply;
 use proctor_core::provider::Provider;
+use proctor_record::duration::brief;
+use proctor_record::event::Purpose;
+use proctor_record::model::Reply;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use proctor_core::redact::Redactor;
+use proctor_record::redact::Redactor;
 
 use super::super::serve::ApiRoute;
 use super::super::wire::WireFormat;

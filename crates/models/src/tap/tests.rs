@@ -5,13 +5,13 @@ mod outage;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use proctor_core::event::{Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted};
-use proctor_core::fold::{FoldOptions, FoldedTrial};
-use proctor_core::problem::Problems;
-use proctor_core::record::RunWriter;
-use proctor_core::redact::Redactor;
 use proctor_core::replay::Cassette;
 use proctor_core::suite::load_script;
+use proctor_record::event::{Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted};
+use proctor_record::fold::{FoldOptions, FoldedTrial};
+use proctor_record::problem::Problems;
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
 use serde_json::json;
 
 use super::*;
@@ -255,7 +255,7 @@ async fn implausible_usage_is_unknown_and_limits_still_apply() {
     assert_eq!(work.findings.len(), 1);
     assert_eq!(
         work.findings[0].kind,
-        proctor_core::event::FindingKind::AbsurdUsage
+        proctor_record::event::FindingKind::AbsurdUsage
     );
     assert!(
         work.findings[0]

@@ -3,7 +3,7 @@
 mod reply;
 mod stream;
 
-use proctor_core::model::{Media, ModelRequest, Thinking, Tool, ToolCall, ToolResult};
+use proctor_record::model::{Media, ModelRequest, Thinking, Tool, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
 pub(super) use self::reply::{render, reply};

@@ -3,7 +3,7 @@
 //! The main type is [`ConversationBuilder`]. Consecutive messages or items of the model are one
 //! turn, and so are the results of its calls.
 
-use proctor_core::model::{Media, ModelMessage, ToolCall, ToolResult, Turn};
+use proctor_record::model::{Media, ModelMessage, ToolCall, ToolResult, Turn};
 use serde_json::Value;
 
 /// A conversation under construction.

@@ -6,7 +6,7 @@
 mod reply;
 mod stream;
 
-use proctor_core::model::{Arguments, Media, ModelRequest, Thinking, Tool, ToolCall, ToolResult};
+use proctor_record::model::{Arguments, Media, ModelRequest, Thinking, Tool, ToolCall, ToolResult};
 use serde_json::Value;
 
 pub(super) use self::reply::{render, reply};

@@ -1,7 +1,7 @@
 //! Recognizes side calls: requests that agents send for themselves, such as titles, summaries and
 //! suggestions.
 
-use proctor_core::model::{ModelMessage, ModelRequest};
+use proctor_record::model::{ModelMessage, ModelRequest};
 
 /// How an agent asks for a suggestion of the user's next prompt, with all tools and the whole
 /// conversation.

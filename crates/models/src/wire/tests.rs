@@ -2,7 +2,7 @@
 
 mod generated;
 
-use proctor_core::model::{
+use proctor_record::model::{
     Media, ModelMessage, ModelRequest, Reply, StopReason, ToolCall, Turn, Usage,
 };
 use serde_json::{Value, json};

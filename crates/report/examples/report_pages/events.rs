@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::event::{
+use proctor_record::event::{
     Actor, Body, CheckEvaluated, CheckId, ConnectionId, ConnectionOpened, EventKind, ModelAsked,
     ModelReplied, Phase, PlannedAgent, PlannedCase, Purpose, RECORD_VERSION, RunPlanned,
     RunStarted, ServerSeen, SourceContext, StepEnded, WireKind,
 };
-use proctor_core::model::{StopReason, Usage};
-use proctor_core::verdict::Verdict;
+use proctor_record::model::{StopReason, Usage};
+use proctor_record::verdict::Verdict;
 use serde_json::{Value, json};
 
 pub(crate) const CONN: ConnectionId = ConnectionId(1);

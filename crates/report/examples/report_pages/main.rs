@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use proctor_core::gate::Gate;
 use proctor_core::import::import;
-use proctor_core::record::RunReader;
-use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
+use proctor_record::record::RunReader;
+use proctor_record::redact::Redactor;
 use proctor_report::{Report, html, json};
 
 /// Writes a run into a folder.

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use proctor_core::event::{Outcome, RunEnded};
-use proctor_core::record::RunWriter;
-use proctor_core::redact::Redactor;
+use proctor_record::event::{Outcome, RunEnded};
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
 
 use crate::events::{case, planned, run_started, seen};
 use crate::trial::{self, TrialScript};

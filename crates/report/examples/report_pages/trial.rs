@@ -1,11 +1,11 @@
 //! A trial with model turns, calls, checks, steps and a problem of the server.
 
-use proctor_core::event::{
+use proctor_record::event::{
     Blame, CheckId, ConnectionClosed, Direction, EventKind, Finding, FindingKind, Outcome, Phase,
     TrialEnded, TrialStarted,
 };
-use proctor_core::record::{RunWriter, TrialWriter};
-use proctor_core::verdict::Verdict;
+use proctor_record::record::{RunWriter, TrialWriter};
+use proctor_record::verdict::Verdict;
 use serde_json::{Value, json};
 
 use crate::events::{CONN, asked, graded, opened, replied, step, text};

@@ -1,8 +1,8 @@
 //! A call with its arguments and result, laid out for people.
 
-use proctor_core::duration;
-use proctor_core::json;
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
+use proctor_record::duration;
+use proctor_record::json;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::Value;
 
 use super::screen::Screen;

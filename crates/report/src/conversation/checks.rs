@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::Style;
-use proctor_core::event::{CheckEvaluated, CheckPlace};
-use proctor_core::fold::FoldedTrial;
-use proctor_core::transcript::Call;
-use proctor_core::verdict::Verdict;
+use proctor_record::event::{CheckEvaluated, CheckPlace};
+use proctor_record::fold::FoldedTrial;
+use proctor_record::transcript::Call;
+use proctor_record::verdict::Verdict;
 
 use super::screen::Screen;
 use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG};

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use proctor_core::fold::{FoldedTrial, TimelineItem};
-use proctor_core::transcript::{Call, CallOutcome};
+use proctor_record::fold::{FoldedTrial, TimelineItem};
+use proctor_record::transcript::{Call, CallOutcome};
 
 use super::{Conversation, ConversationOptions, DOUBTFUL, TrialHeading};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use proctor_core::event::StepEnded;
-use proctor_core::fold::{ClippedText, StepDone};
-use proctor_core::record::{RecordError, RunReader};
-use proctor_core::verdict::Verdict;
+use proctor_record::event::StepEnded;
+use proctor_record::fold::{ClippedText, StepDone};
+use proctor_record::record::{RecordError, RunReader};
+use proctor_record::verdict::Verdict;
 
 use super::screen::Screen;
 use super::{ConversationOptions, checks};

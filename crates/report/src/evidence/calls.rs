@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::json;
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
+use proctor_record::json;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::Value;
 
 /// The tools with the number of their calls, in the order of their first calls.

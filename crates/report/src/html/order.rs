@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use proctor_core::event::{Outcome, PlannedCase};
 use proctor_core::summary::Summary;
+use proctor_record::event::{Outcome, PlannedCase};
 
 use crate::page::TrialFacts;
 

@@ -1,8 +1,8 @@
 //! The agent's calls and answer in mcpchecker's format. The calls are those that the tap recorded, not
 //! those that the agent reports.
 
-use proctor_core::fold::FoldedTrial;
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
+use proctor_record::fold::FoldedTrial;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::{Value, json};
 
 /// The object of the result file. `why` is the reason if the agent gave no answer.

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proctor_core::decision;
-use proctor_core::event::{Blame, CheckEvaluated, CheckId, Outcome, Phase, PlannedCase};
-use proctor_core::fold::{FoldedTrial, StepDone, TrialWork};
 use proctor_core::import::ASSERTIONS_PASSED;
-use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
-use proctor_core::transcript::CallRequest;
-use proctor_core::verdict::Verdict;
+use proctor_record::decision;
+use proctor_record::event::{Blame, CheckEvaluated, CheckId, Outcome, Phase, PlannedCase};
+use proctor_record::fold::{FoldedTrial, StepDone, TrialWork};
+use proctor_record::model::Usage;
+use proctor_record::transcript::CallRequest;
+use proctor_record::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
 use super::tokens::Tokens;

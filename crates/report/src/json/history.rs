@@ -1,8 +1,8 @@
 //! The calls of a trial in mcpchecker's format.
 
 use jiff::{SignedDuration, Timestamp};
-use proctor_core::fold::FoldedTrial;
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
+use proctor_record::fold::FoldedTrial;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::{Value, json};
 
 use super::tokens;

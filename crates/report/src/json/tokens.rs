@@ -1,8 +1,8 @@
 //! Estimates the tokens of the parts of a trial, at four bytes per token. The totals of a model are the
 //! provider's counts, if they are known.
 
-use proctor_core::fold::{ClippedText, FoldedTrial};
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
+use proctor_record::fold::{ClippedText, FoldedTrial};
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::{Value, json};
 
 /// The number of bytes per token.

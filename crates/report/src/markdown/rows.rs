@@ -1,9 +1,9 @@
 //! The tables: agents, cases that did not pass cleanly, and cases that did.
 
 use proctor_core::causes::{Cause, group};
-use proctor_core::event::Outcome;
 use proctor_core::gate::CaseVerdict;
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary, TrialResult};
+use proctor_record::event::Outcome;
 
 use super::code::{code, reason};
 use super::document::Section;

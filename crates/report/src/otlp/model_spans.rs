@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::event::{Event, EventKind, ModelAsked, ModelReplied, Purpose};
-use proctor_core::model::StopReason;
+use proctor_record::event::{Event, EventKind, ModelAsked, ModelReplied, Purpose};
+use proctor_record::model::StopReason;
 
 use super::attributes::Attributes;
 use super::spans::{CLIENT, Span, model_name, usage};

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use proctor_core::event::{CheckEvaluated, Event, EventKind, Outcome, WireKind};
-use proctor_core::fold::{FoldedTrial, ModelActivity};
-use proctor_core::model::Usage;
 use proctor_core::provider::Provider;
-use proctor_core::record::TrialFile;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
-use proctor_core::transcript::{Call, CallKind, CallOutcome, CallRequest};
-use proctor_core::verdict::Verdict;
+use proctor_record::event::{CheckEvaluated, Event, EventKind, Outcome, WireKind};
+use proctor_record::fold::{FoldedTrial, ModelActivity};
+use proctor_record::model::Usage;
+use proctor_record::record::TrialFile;
+use proctor_record::transcript::{Call, CallKind, CallOutcome, CallRequest};
+use proctor_record::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

@@ -4,10 +4,10 @@
 //! in the record.
 
 use data_encoding::HEXLOWER;
-use proctor_core::event::Body;
-use proctor_core::fold::ClippedText;
-use proctor_core::json;
-use proctor_core::record::RunReader;
+use proctor_record::event::Body;
+use proctor_record::fold::ClippedText;
+use proctor_record::json;
+use proctor_record::record::RunReader;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use proctor_core::causes::Cause;
-use proctor_core::event::{Blame, Outcome};
 use proctor_core::summary::{Summary, TrialResult};
+use proctor_record::event::{Blame, Outcome};
 use serde::Serialize;
 
 use super::OUTCOMES;

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proctor_core::coverage::{Coverage, CoverageCounter};
-use proctor_core::event::{ServerSeen, TrialStarted};
-use proctor_core::index::{self, IndexEntry, IndexScrutiny};
-use proctor_core::record::{RecordError, RunReader};
-use proctor_core::verdict::Verdict;
+use proctor_record::event::{ServerSeen, TrialStarted};
+use proctor_record::index::{self, IndexEntry, IndexScrutiny};
+use proctor_record::record::{RecordError, RunReader};
+use proctor_record::verdict::Verdict;
 
 /// Facts about the trials of a run, taken from its index.
 #[derive(Debug, Default)]

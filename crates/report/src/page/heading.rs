@@ -2,10 +2,10 @@
 //!
 //! Main types: [`RunPage`] and [`GatePage`].
 
-use proctor_core::duration;
-use proctor_core::event::{NotRunOutcome, RunKind, SourceContext};
 use proctor_core::gate::Gate;
 use proctor_core::overview::Answer;
+use proctor_record::duration;
+use proctor_record::event::{NotRunOutcome, RunKind, SourceContext};
 use serde::Serialize;
 
 use crate::{Report, sentences, summary, words};
@@ -174,7 +174,7 @@ fn notes(report: &Report<'_>) -> Vec<String> {
 /// What agents used, and judges if there were any.
 fn spent(
     report: &Report<'_>,
-    shown: impl Fn(&proctor_core::fold::ModelActivity) -> String,
+    shown: impl Fn(&proctor_record::fold::ModelActivity) -> String,
 ) -> String {
     let (agent, judge) = (&report.summary.agent, &report.summary.judge);
     if judge.turns == 0 {

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::event::{AgentClaimed, Claim};
-use proctor_core::fold::{FoldedTrial, FurtherMessage, ModelTurn, ServerRequest, TurnReply};
-use proctor_core::record::RunReader;
-use proctor_core::transcript::{Call, CallKind, CallOutcome, CallRequest, Payload};
+use proctor_record::event::{AgentClaimed, Claim};
+use proctor_record::fold::{FoldedTrial, FurtherMessage, ModelTurn, ServerRequest, TurnReply};
+use proctor_record::record::RunReader;
+use proctor_record::transcript::{Call, CallKind, CallOutcome, CallRequest, Payload};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -232,7 +232,7 @@ impl ItemSource<'_> {
         decides: &BTreeMap<u64, Vec<String>>,
         room: &mut BodyRoom,
     ) -> ItemKind {
-        let body = |place: &Option<(u64, proctor_core::event::Body)>, room: &mut BodyRoom| {
+        let body = |place: &Option<(u64, proctor_record::event::Body)>, room: &mut BodyRoom| {
             let body = place.as_ref().map(|(_, body)| room.body(body, self.run));
             body.unwrap_or_else(|| PageBody::Whole(String::new()))
         };

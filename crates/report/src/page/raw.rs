@@ -3,8 +3,8 @@
 //! The main type is [`RawMessage`].
 
 use data_encoding::BASE64;
-use proctor_core::event::{Direction, EventKind, Frame};
-use proctor_core::record::{RecordError, RunReader};
+use proctor_record::event::{Direction, EventKind, Frame};
+use proctor_record::record::{RecordError, RunReader};
 use serde::Serialize;
 use serde_json::Value;
 

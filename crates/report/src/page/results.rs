@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proctor_core::causes::Cause;
-use proctor_core::duration;
-use proctor_core::event::{PlannedAgent, PlannedCase};
 use proctor_core::gate::PassThreshold;
 use proctor_core::statistics::{PassCount, Rate, quantile};
 use proctor_core::summary::{AgentSummary, Counts, Summary, TrialResult};
+use proctor_record::duration;
+use proctor_record::event::{PlannedAgent, PlannedCase};
 use serde::Serialize;
 
 use super::columns::cost;

@@ -3,10 +3,10 @@
 //! Main types: [`CoveragePage`] and [`ServerPage`].
 
 use proctor_core::coverage::{ArgumentCoverage, CallUse, Coverage, ServerCoverage};
-use proctor_core::event::{ServerSeen, Surface, WireKind};
-use proctor_core::record::RecordError;
 use proctor_core::summary::FindingCounts;
-use proctor_core::transcript::CallKind;
+use proctor_record::event::{ServerSeen, Surface, WireKind};
+use proctor_record::record::RecordError;
+use proctor_record::transcript::CallKind;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 

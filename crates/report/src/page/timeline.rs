@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use proctor_core::event::{Body, Event, EventKind};
+use proctor_record::event::{Body, Event, EventKind};
 
 /// The places and times of the events that a page shows.
 #[derive(Debug, Default)]

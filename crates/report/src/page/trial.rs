@@ -2,11 +2,11 @@
 //!
 //! The main type is [`TrialPage`]. Its size is limited, whatever the trial recorded.
 
-use proctor_core::duration;
-use proctor_core::event::{CheckEvaluated, CheckId, PlannedCase, WireKind};
-use proctor_core::fold::{Fold, FoldOptions, FoldedTrial, StepDone};
-use proctor_core::record::{RecordError, TornLine};
-use proctor_core::verdict::Verdict;
+use proctor_record::duration;
+use proctor_record::event::{CheckEvaluated, CheckId, PlannedCase, WireKind};
+use proctor_record::fold::{Fold, FoldOptions, FoldedTrial, StepDone};
+use proctor_record::record::{RecordError, TornLine};
+use proctor_record::verdict::Verdict;
 use serde::Serialize;
 
 use super::PAGE_VERSION;

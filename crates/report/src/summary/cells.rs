@@ -3,9 +3,9 @@
 //! Its main type is [`Cell`].
 
 use proctor_core::causes::group;
-use proctor_core::event::Outcome;
 use proctor_core::gate::{CaseVerdict, PassThreshold, TrialCounts};
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary};
+use proctor_record::event::Outcome;
 
 use super::{is_flaky, short_name};
 use crate::{sentences, words};

@@ -1,11 +1,11 @@
 //! The summary of a run as a JSON document for scripts.
 
 use proctor_core::causes::{Cause, group};
-use proctor_core::event::PlannedAgent;
 use proctor_core::gate::Gate;
 use proctor_core::overview::Answer;
 use proctor_core::statistics::{Rate, failures_allowed};
 use proctor_core::summary::{AgentSummary, Summary};
+use proctor_record::event::PlannedAgent;
 use serde_json::{Value, json};
 
 use super::cells::{CaseStatus, Cell, worst_first};

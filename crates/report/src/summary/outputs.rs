@@ -1,10 +1,10 @@
 //! The numbers of a run under the names that mcpchecker gives them: as outputs of a step on GitHub Actions, and as JSON.
 
 use proctor_core::coverage::ServerCoverage;
-use proctor_core::event::Outcome;
 use proctor_core::gate::Gate;
-use proctor_core::model::Usage;
 use proctor_core::summary::{CaseSummary, TrialSummary};
+use proctor_record::event::Outcome;
+use proctor_record::model::Usage;
 use serde_json::{Value, json};
 
 use super::RunSummary;

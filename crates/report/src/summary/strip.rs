@@ -2,8 +2,8 @@
 //!
 //! No mark needs its colour: passed is low, failed is high, timed out is broken, errored is hollow.
 
-use proctor_core::event::Outcome;
 use proctor_core::summary::{AgentTrials, TrialSummary};
+use proctor_record::event::Outcome;
 
 /// The longest strip. The marks of more trials would not be counted by eye.
 const LONGEST: usize = 20;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anstyle::Style;
 use proctor_core::causes::{Cause, TrialRef, group};
-use proctor_core::event::Outcome;
 use proctor_core::summary::{Summary, TrialResult};
+use proctor_record::event::Outcome;
 
 use super::cells::{CaseStatus, Cell};
 use super::{BAD, DOUBTFUL, GOOD, RunSummary, WITH_REASONS, WITH_STRIPS, short_name, strip};

@@ -4,7 +4,7 @@ mod runs;
 mod sentences;
 
 use proctor_core::compare::{Comparison, RunFacts};
-use proctor_core::record::RunReader;
+use proctor_record::record::RunReader;
 use proctor_report::compare::{CompareReport, json, markdown, text};
 use proctor_report::sheet::SheetStyle;
 

@@ -1,8 +1,8 @@
 //! Surface contracts and lint findings, with hostile texts.
 
 use proctor_core::contract::ContractJudgement;
-use proctor_core::event::{ChangeClass, SurfaceChange, SurfaceCompared};
 use proctor_core::lint::{LintFinding, LintRule};
+use proctor_record::event::{ChangeClass, SurfaceChange, SurfaceCompared};
 use proctor_report::{contract, lint};
 use serde_json::json;
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use proctor_core::event::{
+use proctor_core::trial_names;
+use proctor_record::event::{
     AgentClaimed, AgentStarted, Body, Claim, Event, EventKind, ModelAsked, ModelFailed,
     ModelReplied, Purpose, TrialStarted,
 };
-use proctor_core::fold::{FoldedTrial, TrialOutline, fold, fold_trial};
-use proctor_core::model::{StopReason, Usage};
-use proctor_core::record::{RecordError, TrialFile};
-use proctor_core::trial_names;
+use proctor_record::fold::{FoldedTrial, TrialOutline, fold, fold_trial};
+use proctor_record::model::{StopReason, Usage};
+use proctor_record::record::{RecordError, TrialFile};
 use proctor_report::conversation::{Conversation, ConversationOptions, TrialHeading};
 use proctor_report::terminal::TerminalStyle;
 use serde_json::json;

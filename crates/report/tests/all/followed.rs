@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use proctor_core::event::{
+use proctor_record::event::{
     Actor, Body, ConnectionId, ConnectionOpened, Direction, Event, EventKind, Frame, Outcome,
     TrialEnded, TrialStarted, WireKind,
 };
-use proctor_core::fold::Fold;
+use proctor_record::fold::Fold;
 use proctor_report::conversation::{ConversationOptions, Follower, TrialHeading};
 use proctor_report::terminal::TerminalStyle;
 use serde_json::json;

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use proctor_core::event::Outcome;
 use proctor_core::gate::Gate;
 use proctor_core::import::import;
-use proctor_core::record::RunReader;
-use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
+use proctor_record::event::Outcome;
+use proctor_record::record::RunReader;
+use proctor_record::redact::Redactor;
 use proctor_report::{Report, mcpchecker};
 use serde_json::Value;
 
@@ -162,7 +162,7 @@ fn a_run_that_is_written_and_read_back_has_the_same_failures() {
 fn a_step_of_a_suite_can_not_speak_for_the_task() {
     // In an imported run, the check `taskPassed` is the task. In any other, a step may have that name.
     let mut sample = Sample::new();
-    sample.summary.plan.kind = proctor_core::event::RunKind::Imported;
+    sample.summary.plan.kind = proctor_record::event::RunKind::Imported;
     let document = written(&sample.report(), 0);
     let failed = document["results"].as_array().unwrap();
     let mut failed = failed.iter().filter(|e| e["taskName"] == "list a folder");

@@ -1,14 +1,14 @@
 //! A run whose every text comes from outside: names, reasons, versions, outputs. The caller chooses them.
 
-use proctor_core::event::{
+use proctor_record::event::{
     Actor, Blame, CheckEvaluated, ConnectionId, ConnectionOpened, EventKind, Finding, FindingKind,
     NotRunOutcome, Outcome, PlannedAgent, PlannedCase, PlannedEval, RECORD_VERSION, RunEnded,
     RunPlanned, RunStarted, ServerSeen, SkippedEval, SourceContext, TrialEnded, TrialStarted,
     WireKind,
 };
-use proctor_core::record::{RecordError, RunWriter};
-use proctor_core::redact::Redactor;
-use proctor_core::verdict::Verdict;
+use proctor_record::record::{RecordError, RunWriter};
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
 
 use crate::sample::Sample;
 

@@ -1,9 +1,9 @@
 //! The data of the HTML report and of `proctor view`.
 
 use data_encoding::BASE64;
-use proctor_core::event::Direction;
-use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
+use proctor_record::event::Direction;
+use proctor_record::record::RunReader;
 use proctor_report::page::{BODY_BYTES, ItemKind, Overview, PageBody, TrialPage, raw_messages};
 use serde_json::{Value, json};
 

@@ -5,11 +5,11 @@ mod trials;
 
 use std::path::Path;
 
-use proctor_core::event::{Blame, Outcome, RunEnded};
 use proctor_core::gate::Gate;
-use proctor_core::record::{RecordError, RunReader, RunWriter};
-use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
+use proctor_record::event::{Blame, Outcome, RunEnded};
+use proctor_record::record::{RecordError, RunReader, RunWriter};
+use proctor_record::redact::Redactor;
 use proctor_report::Report;
 
 use events::{call_answered, case, ended, opened, planned, run_started, seen, trial, trial_by};

@@ -1,7 +1,7 @@
 //! Renders results for a model: text, and a placeholder for other content.
 
-use proctor_core::json;
-use proctor_core::model::Media;
+use proctor_record::json;
+use proctor_record::model::Media;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -9,10 +9,10 @@ mod helpers;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proctor_core::event::FindingKind;
-use proctor_core::hint::{listed, nearest};
-use proctor_core::model::{Arguments, Media, Tool, ToolCall, ToolResult, Tools};
 use proctor_core::suite::server::AllowedTools;
+use proctor_record::event::FindingKind;
+use proctor_record::hint::{listed, nearest};
+use proctor_record::model::{Arguments, Media, Tool, ToolCall, ToolResult, Tools};
 use serde_json::{Map, Value, json};
 
 use self::helpers::Helper;

@@ -1,9 +1,9 @@
-use proctor_core::event::{
+use proctor_record::event::{
     EventKind, PlannedAgent, PlannedCase, PlannedGates, PlannedOptions, RECORD_VERSION, RunPlanned,
     RunStarted,
 };
-use proctor_core::record::RunWriter;
-use proctor_core::redact::Redactor;
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
 use proptest::prelude::*;
 
 use super::*;

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proctor_core::calibration::{JudgeChoice, JudgeVerdict, JudgedLabel, Label, LabelCriterion};
-use proctor_core::event::{PlannedOptions, Purpose};
 use proctor_core::price::Prices;
-use proctor_core::problem::Problems;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::{Inputs, JudgeConfig, Suite, load};
-use proctor_core::verdict::Verdict;
 use proctor_models::{Budget, Meter, ModelClient, RetryWait};
+use proctor_record::event::{PlannedOptions, Purpose};
+use proctor_record::problem::Problems;
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
 use proctor_wire::recorder::Recorder;
 
 use super::Engine;

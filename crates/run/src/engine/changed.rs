@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use proctor_core::event::Outcome;
-use proctor_core::record::{RunReader, TrialFile, trial_name, trial_stem};
 use proctor_core::summary::{Summary, TrialSummary};
+use proctor_record::event::Outcome;
+use proctor_record::record::{RunReader, TrialFile, trial_name, trial_stem};
 
 use crate::runner::{TrialList, TrialOutcomes, TrialSpec, TrialStems};
 

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use proctor_core::contract::SurfaceContract;
-use proctor_core::duration;
-use proctor_core::event::{
-    AgentConfig, RunConfig, ServerConfig, SourceConfig, SurfaceConfig, TimeoutConfig,
-};
 use proctor_core::plan::PlanOptions;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::server::{Transport, command_line};
 use proctor_core::suite::{Agent, JudgeConfig, JudgeModel, Server, Suite, TaskSource};
+use proctor_record::duration;
+use proctor_record::event::{
+    AgentConfig, RunConfig, ServerConfig, SourceConfig, SurfaceConfig, TimeoutConfig,
+};
 
 /// The configuration of a run of this suite with `workers` parallel trials.
 pub(super) fn config(suite: &Suite, options: &PlanOptions, workers: u32) -> RunConfig {

@@ -13,10 +13,10 @@ use proctor_core::evals::consent::{Consent, Consents};
 use proctor_core::evals::content::OfferContent;
 use proctor_core::evals::fingerprint::{self, Fingerprint};
 use proctor_core::printable::printable;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::auth::Auth;
 use proctor_core::suite::server::Transport;
+use proctor_record::redact::Redactor;
 use serde_json::{Map, Value};
 
 use super::error::EngineError;

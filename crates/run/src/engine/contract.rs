@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use proctor_core::contract::{SurfaceContent, SurfaceContract, line};
-use proctor_core::event::{Surface, SurfaceCompared};
 use proctor_core::printable::printable;
-use proctor_core::redact::Redactor;
+use proctor_record::event::{Surface, SurfaceCompared};
+use proctor_record::redact::Redactor;
 
 use crate::preflight::PreflightReport;
 

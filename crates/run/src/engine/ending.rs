@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::time::Duration;
 
-use proctor_core::event::{NotRunOutcome, RunEnded, SkippedEval};
 use proctor_core::gate::Gate;
 use proctor_core::overview::Overview;
-use proctor_core::record::{RecordError, RunReader};
-use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
+use proctor_record::event::{NotRunOutcome, RunEnded, SkippedEval};
+use proctor_record::record::{RecordError, RunReader};
+use proctor_record::redact::Redactor;
 
 use super::changed::{SeenTrials, changed};
 use super::folder::OpenRun;

@@ -4,9 +4,9 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use proctor_core::plan::Selection;
-use proctor_core::problem::Problems;
-use proctor_core::record::RecordError;
 use proctor_core::suite::Suite;
+use proctor_record::problem::Problems;
+use proctor_record::record::RecordError;
 
 use super::consent::{ConsentDifference, ConsentPurpose};
 

@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use proctor_core::estimate::{Estimate, History, PlannedTrials, TrialKey, dollars};
-use proctor_core::event::RunPlanned;
 use proctor_core::plan::Plan;
 use proctor_core::price::Prices;
 use proctor_core::suite::Suite;
+use proctor_record::event::RunPlanned;
 
 use super::error::EngineError;
 use super::options::WidthOption;

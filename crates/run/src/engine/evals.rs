@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use mcp_evals::{Level, ListedEval, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
-use proctor_core::event::{Actor, PlannedGates, PlannedOptions, RunKind, RunPlanned};
-use proctor_core::event::{NotRunOutcome, SkippedEval};
-use proctor_core::hint::{listed, nearest_hint};
 use proctor_core::plan::PlanOptions;
-use proctor_core::problem::Problems;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::{Agent, Case, Isolation, LimitFlags, Limits, Server, ShippedEval, Suite};
+use proctor_record::event::{Actor, PlannedGates, PlannedOptions, RunKind, RunPlanned};
+use proctor_record::event::{NotRunOutcome, SkippedEval};
+use proctor_record::hint::{listed, nearest_hint};
+use proctor_record::problem::Problems;
+use proctor_record::redact::Redactor;
 use proctor_wire::client::{Client, ConnectOptions, ListLimits};
 use proctor_wire::evals::on_changes;
 use proctor_wire::recorder::Recorder;

@@ -12,13 +12,13 @@ use std::io;
 use std::path::Path;
 
 use data_encoding::HEXLOWER;
-use proctor_core::hint::listed;
 use proctor_core::printable::printable;
 use proctor_core::suite::lock_file::{ExtensionPin, ProgramPin};
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{
     Case, Extension, Package, PackageState, ReleasePackage, Suite, platform,
 };
+use proctor_record::hint::listed;
 use sha2::{Digest, Sha256};
 
 pub use self::archive::ArchiveError;

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{
-    EventKind, Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, ServerSeen,
-};
-use proctor_core::record::{self, RecordOptions, RunReader, RunWriter};
 use proctor_core::summary::Summary;
 use proctor_models::SpendingTotal;
+use proctor_record::event::{
+    EventKind, Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, ServerSeen,
+};
+use proctor_record::record::{self, RecordOptions, RunReader, RunWriter};
 
 use super::changed;
 use super::error::EngineError;

@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use proctor_core::compare::RunFacts;
-use proctor_core::event::{PlannedGates, PlannedKnownFailure, RunPlanned, RunTally};
-use proctor_core::record::RunReader;
 use proctor_core::runs;
 use proctor_core::suite::Suite;
 use proctor_core::suite::known_failures_file::is_unmatched;
+use proctor_record::event::{PlannedGates, PlannedKnownFailure, RunPlanned, RunTally};
+use proctor_record::record::RunReader;
 
 use super::EngineError;
 use super::options::GateOptions;

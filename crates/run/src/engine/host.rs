@@ -7,8 +7,8 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 
-use proctor_core::event::SkippedEval;
-use proctor_core::problem::Problems;
+use proctor_record::event::SkippedEval;
+use proctor_record::problem::Problems;
 
 use super::consent::{ConsentOptions, ConsentPurpose};
 use super::offers::EvalPlan;

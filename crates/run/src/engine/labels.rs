@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Suite;
+use proctor_record::redact::Redactor;
 
 use crate::runner::TrialList;
 

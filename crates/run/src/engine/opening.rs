@@ -4,15 +4,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proctor_core::event::PlannedOptions;
 use proctor_core::price::Prices;
-use proctor_core::problem::Problems;
-use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{Agent, Case, Environment, JudgeConfig, JudgeModel, Limits, Suite};
 use proctor_models::{Budget, Meter, Model, Settings};
+use proctor_record::event::PlannedOptions;
+use proctor_record::problem::Problems;
+use proctor_record::redact::{Redactor, secrets_of};
 use proctor_wire::client::Timeouts;
 
 use super::Engine;

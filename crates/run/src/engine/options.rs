@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proctor_core::event::{PassHatGate, PlannedProfile};
 use proctor_core::plan::PlanOptions;
 use proctor_core::shard::Shard;
 use proctor_core::suite::Server;
 use proctor_core::suite::protocol::ProtocolPin;
+use proctor_record::event::{PassHatGate, PlannedProfile};
 use proctor_wire::client::Timeouts;
 
 use super::offers::EvalSelection;

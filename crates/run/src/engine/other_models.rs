@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proctor_core::event::PlannedOptions;
 use proctor_core::suite::agent::ModelRef;
 use proctor_core::suite::turns::UserTurn;
 use proctor_core::suite::{Agent, Environment, Suite};
 use proctor_models::{Model, Settings};
+use proctor_record::event::PlannedOptions;
 
 use super::error::EngineError;
 use crate::context::model_key;

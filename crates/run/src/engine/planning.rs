@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
-use proctor_core::event::{
-    PlannedAgent, PlannedCase, PlannedEval, PlannedKnownFailure, PlannedLimits, PlannedOptions,
-    RunKind, RunPlanned,
-};
 use proctor_core::plan::{Plan, PlanOptions};
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::{
     Agent, Case, Isolation, JudgeConfig, JudgeModel, Limits, Suite, agent_settings, digest, parts,
     server_settings, surroundings,
+};
+use proctor_record::event::{
+    PlannedAgent, PlannedCase, PlannedEval, PlannedKnownFailure, PlannedLimits, PlannedOptions,
+    RunKind, RunPlanned,
 };
 
 use super::error::EngineError;

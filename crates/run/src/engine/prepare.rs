@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proctor_core::estimate::Estimate;
-use proctor_core::event::{PlannedOptions, PlannedWarning, RunPlanned};
-use proctor_core::problem::{Code, Problems};
 use proctor_core::provider::Provider;
 use proctor_core::suite::agent::ModelRef;
 use proctor_core::suite::protocol::{ProtocolPin, UnknownProtocol};
 use proctor_core::suite::{
     Agent, Inputs, JudgeConfig, JudgeModel, Suite, load, load_agent, load_script,
 };
+use proctor_record::event::{PlannedOptions, PlannedWarning, RunPlanned};
+use proctor_record::problem::{Code, Problems};
 
 use self::requested::{options_to_resume, requested_options};
 use self::unsupported::{refuse_external_agents, refuse_unsupported_features};

@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::time::Instant;
 
-use proctor_core::event::{
+use proctor_record::event::{
     Blame, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
 };
-use proctor_core::index;
-use proctor_core::record::{RecordError, RunWriter};
-use proctor_core::redact::Redactor;
+use proctor_record::index;
+use proctor_record::record::{RecordError, RunWriter};
+use proctor_record::redact::Redactor;
 use proctor_wire::recorder::Recorder;
 
 use super::{Engine, runs};

@@ -10,15 +10,15 @@ mod trials;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use proctor_core::event::{NotRunOutcome, PlannedOptions, RunKind, RunPlanned};
 use proctor_core::gate::Gate;
 use proctor_core::grades::{self, GRADES_VERSION, GradesEnd, GradesHeader, GradesWriter};
-use proctor_core::problem::Problems;
-use proctor_core::record::{RunReader, trial_stem};
-use proctor_core::redact::Redactor;
 use proctor_core::regrade::{GradedTrial, RegradeTotals};
 use proctor_core::suite::{Inputs, Suite, load};
 use proctor_core::summary::Summary;
+use proctor_record::event::{NotRunOutcome, PlannedOptions, RunKind, RunPlanned};
+use proctor_record::problem::Problems;
+use proctor_record::record::{RunReader, trial_stem};
+use proctor_record::redact::Redactor;
 
 use self::cases::CaseTable;
 use self::judge::RegradeJudge;

@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use proctor_core::event::{Outcome, RunKind};
 use proctor_core::gate::CaseVerdict;
-use proctor_core::hint::{counted, listed};
 use proctor_core::plan::Selection;
 use proctor_core::runs;
 use proctor_core::suite::Suite;
 use proctor_core::summary::{AgentTrials, CaseSummary, Summary, TrialSummary};
+use proctor_record::event::{Outcome, RunKind};
+use proctor_record::hint::{counted, listed};
 
 use super::error::EngineError;
 use super::host::{Host, HostNotice};

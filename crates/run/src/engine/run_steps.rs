@@ -5,9 +5,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use proctor_core::event::{Actor, EventKind};
 use proctor_core::suite::Step;
 use proctor_core::suite::template::Template;
+use proctor_record::event::{Actor, EventKind};
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 

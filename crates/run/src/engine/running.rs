@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use proctor_core::event::{Actor, EventKind};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::{Isolation, Server, Workspace};
+use proctor_record::event::{Actor, EventKind};
+use proctor_record::redact::Redactor;
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;

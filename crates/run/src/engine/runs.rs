@@ -5,9 +5,9 @@ use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use proctor_core::event::RunStarted;
-use proctor_core::record::{RecordError, RunWriter};
-use proctor_core::redact::Redactor;
+use proctor_record::event::RunStarted;
+use proctor_record::record::{RecordError, RunWriter};
+use proctor_record::redact::Redactor;
 
 /// The default folder of runs.
 pub const RUNS: &str = ".proctor/runs";
@@ -92,7 +92,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Barrier;
 
-    use proctor_core::event::RECORD_VERSION;
+    use proctor_record::event::RECORD_VERSION;
 
     use super::*;
 

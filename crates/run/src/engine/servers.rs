@@ -1,7 +1,7 @@
 //! Compares the servers of a run with those of the earlier part of a resumed run.
 
-use proctor_core::event::ServerSeen;
-use proctor_core::redact::Redactor;
+use proctor_record::event::ServerSeen;
+use proctor_record::redact::Redactor;
 
 /// Why a run can't be resumed with this server: it changed since the run started.
 pub(super) fn change(

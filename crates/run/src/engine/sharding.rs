@@ -4,14 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use proctor_core::event::{EventKind, PlannedOptions, PlannedShard, RunPlanned};
 use proctor_core::merge::{MergeError, MergedRun, ShardSet};
-use proctor_core::record::{self, RunReader, RunWriter};
-use proctor_core::redact::Redactor;
 use proctor_core::shard::Shard;
 use proctor_core::shard::plan::{differences, plan_hash};
 use proctor_core::suite::Suite;
 use proctor_core::summary::Summary;
+use proctor_record::event::{EventKind, PlannedOptions, PlannedShard, RunPlanned};
+use proctor_record::record::{self, RunReader, RunWriter};
+use proctor_record::redact::Redactor;
 
 use super::Engine;
 use super::error::EngineError;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proctor_core::event::Actor;
-use proctor_core::event::SkippedEval;
-use proctor_core::hint::listed;
 use proctor_core::suite::{Case, Server, ShippedEval, ShippedEvalSet, Suite};
+use proctor_record::event::Actor;
+use proctor_record::event::SkippedEval;
+use proctor_record::hint::listed;
 use proctor_wire::client::{ConnectOptions, Timeouts};
 use proctor_wire::recorder::Recorder;
 

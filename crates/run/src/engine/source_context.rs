@@ -9,8 +9,8 @@ mod git;
 
 use std::path::Path;
 
-use proctor_core::event::SourceContext;
 use proctor_core::suite::Environment;
+use proctor_record::event::SourceContext;
 
 /// The context of a run in this folder; `None` without a repository and CI. The checkout takes
 /// precedence over CI variables.

@@ -11,11 +11,11 @@ mod tree;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use proctor_core::hint::listed;
-use proctor_core::problem::Problems;
 use proctor_core::suite::checkout::sources_folder;
 use proctor_core::suite::lock_file::{LockFile, SourcePin, short};
 use proctor_core::suite::{Inputs, SourceState, Suite, TaskSource, load};
+use proctor_record::hint::listed;
+use proctor_record::problem::Problems;
 
 pub use self::git::GitError;
 pub use self::store::SourceError;

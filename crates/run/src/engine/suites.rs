@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proctor_core::estimate::Estimate;
-use proctor_core::record::RecordError;
-use proctor_core::redact::Redactor;
+use proctor_record::record::RecordError;
+use proctor_record::redact::Redactor;
 use proctor_wire::worker;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 

@@ -3,7 +3,7 @@
 //! [`settle`] reports every reduction.
 
 use proctor_contain::os::raise_file_limit;
-use proctor_core::hint::counted;
+use proctor_record::hint::counted;
 
 use super::options::WidthOption;
 use crate::runner::{Parallelism, TrialList};

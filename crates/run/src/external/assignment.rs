@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use proctor_core::model::Usage;
 use proctor_core::provider::Provider;
 use proctor_core::suite::server::AllowedTools;
+use proctor_record::model::Usage;
 
 use proctor_models::WireFormat;
 

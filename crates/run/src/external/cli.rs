@@ -8,8 +8,8 @@ mod codex;
 mod copilot;
 
 use proctor_core::builtin_agent::BuiltinAgent;
-use proctor_core::decision::last_words;
-use proctor_core::event::{AgentClaimed, Body};
+use proctor_record::decision::last_words;
+use proctor_record::event::{AgentClaimed, Body};
 use serde_json::Value;
 
 use super::{AgentReport, AgentServer, Assignment, Launch};

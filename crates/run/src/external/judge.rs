@@ -9,10 +9,10 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use proctor_core::event::Purpose;
-use proctor_core::model::{ModelMessage, ModelRequest, Reply, StopReason, Turn, Usage};
 use proctor_core::price::Prices;
 use proctor_core::suite::Environment;
+use proctor_record::event::Purpose;
+use proctor_record::model::{ModelMessage, ModelRequest, Reply, StopReason, Turn, Usage};
 use tokio::time::timeout;
 
 use super::{AgentFolders, AgentReport, Assignment, ExternalAgent, LineOptions, ModelLine, Post};
@@ -110,7 +110,7 @@ impl JudgeProgram {
             }
             Ok(Err(why)) => no_verdict(&why, seen.unwrap_or_default()),
             Err(_) => {
-                let after = proctor_core::duration::brief(VERDICT_TIMEOUT);
+                let after = proctor_record::duration::brief(VERDICT_TIMEOUT);
                 let why = format!("it gave no verdict within {after}");
                 no_verdict(&why, seen.unwrap_or_default())
             }
@@ -229,7 +229,7 @@ fn reply(report: AgentReport, usage: Usage) -> Reply {
             out_of_turns: true, ..
         } => Some("it reached its turn limit".to_owned()),
         AgentReport { denied, .. } if !denied.is_empty() => {
-            let tools = proctor_core::hint::listed(denied.iter().map(String::as_str));
+            let tools = proctor_record::hint::listed(denied.iter().map(String::as_str));
             Some(format!(
                 "it tried to use {tools}, which is not allowed for a judge"
             ))
@@ -270,7 +270,7 @@ mod tests {
         let request = ModelRequest {
             system: Some("Be strict.".to_owned()),
             messages: vec![ModelMessage::User("Is it so?".to_owned())],
-            tools: vec![proctor_core::model::Tool {
+            tools: vec![proctor_record::model::Tool {
                 name: "verdict".to_owned(),
                 description: None,
                 schema: serde_json::json!({"required": ["reason"]}),

@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proctor_core::event::Blame;
 use proctor_core::suite::Environment;
+use proctor_record::event::Blame;
 
 use super::{AgentReport, ExternalAgent, ModelAccess, ModelUrl};
 use proctor_models::LoopLimits;

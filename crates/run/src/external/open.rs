@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use proctor_core::hint::listed;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::{Environment, TrialValues};
+use proctor_record::hint::listed;
 use tokio::sync::OnceCell;
 
 use super::version::ProgramVersion;

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use proctor_core::event::{AgentClaimed, AgentEnded, AgentStarted, Body, EventKind, Purpose};
+use proctor_record::event::{AgentClaimed, AgentEnded, AgentStarted, Body, EventKind, Purpose};
 use rustix::process::Pid;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;

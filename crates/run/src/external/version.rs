@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use proctor_core::decision::last_words;
-use proctor_core::duration::brief;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
+use proctor_record::decision::last_words;
+use proctor_record::duration::brief;
+use proctor_record::redact::Redactor;
 use tokio::io::AsyncReadExt;
 
 use super::{Acp, Adapter, ExternalAgent, acp};

@@ -3,7 +3,7 @@
 //! Its main type is [`Ballot`]. Complaints name the broken rule and never repeat the judge's text,
 //! which may originate from the exhibits.
 
-use proctor_core::model::{Arguments, Reply, StopReason, Tool};
+use proctor_record::model::{Arguments, Reply, StopReason, Tool};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

@@ -3,9 +3,9 @@
 //!
 //! Its main type is [`ExhibitItem`].
 
-use proctor_core::json::spelled;
 use proctor_core::printable::{is_hidden, push_printable};
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
+use proctor_record::json::spelled;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::Value;
 
 use super::boundary::Boundary;

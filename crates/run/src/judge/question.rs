@@ -2,7 +2,7 @@
 //!
 //! Its main type is [`JudgeQuestion`]. It keeps the exhibits, to verify quotes.
 
-use proctor_core::model::{ModelMessage, ModelRequest};
+use proctor_record::model::{ModelMessage, ModelRequest};
 
 use super::ballot::{self, Ballot, BallotVerdict};
 use super::boundary::Boundary;

@@ -1,6 +1,6 @@
 //! Turns votes into a ruling.
 
-use proctor_core::verdict::Verdict;
+use proctor_record::verdict::Verdict;
 
 use super::{Ruling, Vote};
 

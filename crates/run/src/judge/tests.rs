@@ -7,8 +7,8 @@ mod votes;
 
 use std::time::Duration;
 
-use proctor_core::model::{Arguments, ModelMessage, Reply, StopReason, ToolCall, Turn, Usage};
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload, UnreadMessage};
+use proctor_record::model::{Arguments, ModelMessage, Reply, StopReason, ToolCall, Turn, Usage};
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload, UnreadMessage};
 use serde_json::{Value, json};
 
 use super::ballot::BallotVerdict;

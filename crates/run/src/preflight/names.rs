@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use proctor_core::check::{OrderEntry, OrderKind};
-use proctor_core::hint::nearest_hint;
 use proctor_core::printable::printable;
 use proctor_core::suite::Case;
 use proctor_core::suite::step::Action;
+use proctor_record::hint::nearest_hint;
 
 use super::PreflightReport;
 

@@ -1,9 +1,9 @@
 //! Compares selection rows with the tools that the servers offer, before any model is asked.
 
 use proctor_core::check::{Check, SelectionCheck};
-use proctor_core::hint::{listed, nearest_hint};
 use proctor_core::printable::printable;
 use proctor_core::suite::Case;
+use proctor_record::hint::{listed, nearest_hint};
 
 use super::PreflightReport;
 

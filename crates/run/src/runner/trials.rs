@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use proctor_core::event::Outcome;
-use proctor_core::record::{trial_name, trial_stem};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::{Limits, Suite};
+use proctor_record::event::Outcome;
+use proctor_record::record::{trial_name, trial_stem};
+use proctor_record::redact::Redactor;
 
 use super::TrialSpec;
 

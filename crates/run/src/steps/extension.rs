@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proctor_core::duration;
-use proctor_core::event::{Blame, Phase};
-use proctor_core::hint::nearest_hint;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::{Extension, Package};
-use proctor_core::verdict::Verdict;
+use proctor_record::duration;
+use proctor_record::event::{Blame, Phase};
+use proctor_record::hint::nearest_hint;
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use proctor_core::duration;
-use proctor_core::event::{Blame, Phase};
 use proctor_core::suite::step::content::{ContentExpectation, ObservedContent};
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::step::{HttpBody, HttpStep};
-use proctor_core::verdict::Verdict;
+use proctor_record::duration;
+use proctor_record::event::{Blame, Phase};
+use proctor_record::verdict::Verdict;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Method, Request, StatusCode, Url};

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Body, EventKind, Phase, StepEnded};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::step::Step;
-use proctor_core::verdict::Verdict;
+use proctor_record::event::{Body, EventKind, Phase, StepEnded};
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
 
 use super::ActionOutcome;
 use proctor_contain::tail::Tail;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use proctor_core::duration;
-use proctor_core::event::{Blame, Phase};
 use proctor_core::suite::Step;
-use proctor_core::verdict::Verdict;
+use proctor_record::duration;
+use proctor_record::event::{Blame, Phase};
+use proctor_record::verdict::Verdict;
 
 use super::Steps;
 

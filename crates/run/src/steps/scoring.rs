@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use proctor_core::event::Blame;
-use proctor_core::json;
-use proctor_core::verdict::Verdict;
+use proctor_record::event::Blame;
+use proctor_record::json;
+use proctor_record::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::Value;
 

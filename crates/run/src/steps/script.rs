@@ -7,12 +7,12 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use proctor_core::duration;
-use proctor_core::event::{Blame, Phase};
-use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::step::{ScriptSource, ScriptStep};
-use proctor_core::verdict::Verdict;
+use proctor_record::duration;
+use proctor_record::event::{Blame, Phase};
+use proctor_record::redact::{Redactor, secrets_of};
+use proctor_record::verdict::Verdict;
 use tokio::time::timeout;
 
 use super::environment::{VariableError, check_variable};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::event::Blame;
-use proctor_core::hint::nearest;
-use proctor_core::json;
 use proctor_core::suite::step::ToolStep;
 use proctor_core::suite::step::content::{ContentExpectation, ObservedContent};
 use proctor_core::suite::step::values::{FillError, TemplateValues};
-use proctor_core::verdict::Verdict;
+use proctor_record::event::Blame;
+use proctor_record::hint::nearest;
+use proctor_record::json;
+use proctor_record::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 use object_store::path::Path as ObjectPath;
-use proctor_core::record::blobs_of;
+use proctor_record::record::blobs_of;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use proctor_core::event::{EventKind, Outcome};
-use proctor_core::record::{blobs_of, last_event};
+use proctor_record::event::{EventKind, Outcome};
+use proctor_record::record::{blobs_of, last_event};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;

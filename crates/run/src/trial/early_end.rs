@@ -1,14 +1,14 @@
 //! Decides from the record of a trial how it ends, before grading.
 //!
-//! The decision itself is in [`proctor_core::decision`]; this module calls it for every kind of
+//! The decision itself is in [`proctor_record::decision`]; this module calls it for every kind of
 //! agent.
 
 use std::sync::PoisonError;
 
-use proctor_core::decision::{self, TrialFailure};
-use proctor_core::event::{Blame, TrialEnded};
-use proctor_core::fold::{Fold, FoldOptions, FoldedTrial, LiveFold};
-use proctor_core::record::RecordError;
+use proctor_record::decision::{self, TrialFailure};
+use proctor_record::event::{Blame, TrialEnded};
+use proctor_record::fold::{Fold, FoldOptions, FoldedTrial, LiveFold};
+use proctor_record::record::RecordError;
 
 use super::Trial;
 use super::ending::errored;
@@ -88,7 +88,7 @@ impl Trial {
             let findings = connected.client.connection_findings();
             let (_, detail, _) = findings.into_iter().next()?;
             Some(TrialFailure {
-                outcome: proctor_core::event::Outcome::Failed,
+                outcome: proctor_record::event::Outcome::Failed,
                 blame: Some(Blame::Server),
                 reason: format!("the server `{name}` breaks the protocol: {detail}"),
             })

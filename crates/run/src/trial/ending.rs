@@ -1,6 +1,6 @@
 //! Constructors for the ends of a trial.
 
-use proctor_core::event::{Blame, Outcome, TrialEnded};
+use proctor_record::event::{Blame, Outcome, TrialEnded};
 
 pub(super) fn failed(blame: impl Into<Option<Blame>>, reason: impl Into<String>) -> TrialEnded {
     end(Outcome::Failed, blame.into(), reason)

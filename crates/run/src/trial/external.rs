@@ -13,12 +13,12 @@ mod withhold;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{Actor, Blame, Body, EventKind, Outcome, Phase, Purpose, TrialEnded};
 use proctor_core::replay::Drift;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_core::suite::trial_values::TRIAL_DIR;
+use proctor_record::decision::{blame_for_failure, server_failure};
+use proctor_record::event::{Actor, Blame, Body, EventKind, Outcome, Phase, Purpose, TrialEnded};
 use tokio::time::timeout;
 
 pub(super) use self::choice::ExternalChoice;
@@ -200,7 +200,7 @@ impl Trial {
             };
             Ok((facts, drift))
         });
-        let read: Result<_, proctor_core::record::RecordError> = match reading.await {
+        let read: Result<_, proctor_record::record::RecordError> = match reading.await {
             Ok(read) => read,
             // Propagates a panic of the task.
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),

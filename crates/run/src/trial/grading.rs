@@ -3,14 +3,14 @@
 //! [`Grading`] decides what comes next and what the verdicts lead to. This module runs the steps, asks
 //! the judge, and records the results.
 
-use proctor_core::event::{
-    Blame, Body, CheckEvaluated, EventKind, Phase, Purpose, StepEnded, TrialEnded,
-};
-use proctor_core::fold::FoldedTrial;
 use proctor_core::grading::{CaseChecks, Grading, JudgeGrade, NextCheck, StepGrade};
 use proctor_core::suite::Step;
 use proctor_core::suite::step::{Action, Judgement};
 use proctor_core::transcript_file::TranscriptFile;
+use proctor_record::event::{
+    Blame, Body, CheckEvaluated, EventKind, Phase, Purpose, StepEnded, TrialEnded,
+};
+use proctor_record::fold::FoldedTrial;
 use tokio::time::Instant;
 
 use super::Trial;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use proctor_core::event::{Actor, Blame};
+use proctor_record::event::{Actor, Blame};
 use proctor_wire::recorder::Recorder;
 
 use super::Trial;

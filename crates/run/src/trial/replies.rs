@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use proctor_core::event::{Blame, Purpose, TrialEnded};
 use proctor_core::suite::replies::ClientReplies;
+use proctor_record::event::{Blame, Purpose, TrialEnded};
 use proctor_wire::answers::Sampler;
 
 use super::Trial;

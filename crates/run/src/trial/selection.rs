@@ -4,12 +4,12 @@
 //! first call ends the trial.
 
 use proctor_core::check::{Check, SelectionCheck, SelectionMode};
-use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{
+use proctor_core::suite::{MessageRole, SelectionInput, SelectionMessage};
+use proctor_record::decision::{blame_for_failure, server_failure};
+use proctor_record::event::{
     Blame, Body, EventKind, Phase, Purpose, SelectedCall, ToolName, ToolsSelected, TrialEnded,
 };
-use proctor_core::model::{Arguments, ModelMessage, ModelRequest, StopReason, ToolCall, Turn};
-use proctor_core::suite::{MessageRole, SelectionInput, SelectionMessage};
+use proctor_record::model::{Arguments, ModelMessage, ModelRequest, StopReason, ToolCall, Turn};
 
 use super::ending::{errored, failed, timed_out};
 use super::external::{AgentWorkspace, ExternalChoice};

@@ -6,18 +6,18 @@
 
 use mcp_evals::matching::{self, match_content, match_invocation};
 use mcp_evals::{ExactMatch, Expected, Input};
-use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{
+use proctor_core::grading::{CaseChecks, Grading, NextCheck, SILENT, is_blank};
+use proctor_core::suite::ShippedEval;
+use proctor_record::decision::{blame_for_failure, server_failure};
+use proctor_record::event::{
     Blame, Body, CheckEvaluated, CheckId, EventKind, Phase, Purpose, SelectedCall, ToolName,
     ToolsSelected, TrialEnded,
 };
-use proctor_core::fold::FoldedTrial;
-use proctor_core::grading::{CaseChecks, Grading, NextCheck, SILENT, is_blank};
-use proctor_core::hint::listed;
-use proctor_core::model::{Arguments, ModelMessage, ModelRequest, ToolCall, Turn};
-use proctor_core::suite::ShippedEval;
-use proctor_core::transcript::{CallOutcome, Transcript};
-use proctor_core::verdict::Verdict;
+use proctor_record::fold::FoldedTrial;
+use proctor_record::hint::listed;
+use proctor_record::model::{Arguments, ModelMessage, ModelRequest, ToolCall, Turn};
+use proctor_record::transcript::{CallOutcome, Transcript};
+use proctor_record::verdict::Verdict;
 use serde_json::{Map, Value};
 
 use super::ending::{cancelled, errored, failed, timed_out};

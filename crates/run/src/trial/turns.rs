@@ -1,10 +1,10 @@
 //! The conversation of a task: the prompt, and what the user says after it.
 
-use proctor_core::event::{Blame, Body, EventKind, Purpose, TrialEnded};
 use proctor_core::grading::is_blank;
-use proctor_core::model::{ModelMessage, ModelRequest, StopReason};
 use proctor_core::suite::turns::UserTurn;
 use proctor_models::{LoopLimits, ModelClient};
+use proctor_record::event::{Blame, Body, EventKind, Purpose, TrialEnded};
+use proctor_record::model::{ModelMessage, ModelRequest, StopReason};
 
 use super::Trial;
 use super::ending::{errored, timed_out};

@@ -1,8 +1,8 @@
 //! Describes the state of a trial at its timeout.
 
-use proctor_core::event::{Actor, Blame, TrialEnded};
-use proctor_core::fold::{FoldOptions, FoldedTrial};
-use proctor_core::transcript::{Call, CallOutcome, CallRequest};
+use proctor_record::event::{Actor, Blame, TrialEnded};
+use proctor_record::fold::{FoldOptions, FoldedTrial};
+use proctor_record::transcript::{Call, CallOutcome, CallRequest};
 
 use super::Trial;
 use super::ending::{errored, timed_out};

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use proctor_contain::process::{Process, ProcessExit, Spawn};
-use proctor_core::redact::{Redactor, SharedSecrets};
 use proctor_core::suite::server::command_line;
+use proctor_record::redact::{Redactor, SharedSecrets};
 use tokio::io::AsyncReadExt;
 
 use super::endpoint::Grant;
@@ -52,7 +52,7 @@ impl TokenCommand {
         })?;
         process.stdin = None;
         let Ok((output, exit)) = tokio::time::timeout(TIMEOUT, finish(&mut process)).await else {
-            let set = proctor_core::duration::brief(TIMEOUT);
+            let set = proctor_record::duration::brief(TIMEOUT);
             return Err(self.failed(&format!("printed no token within {set}")));
         };
         let text = String::from_utf8_lossy(&output);
@@ -62,7 +62,7 @@ impl TokenCommand {
             let printed = text.split(|c: char| c.is_whitespace() || "\"{},:=".contains(c));
             let printed = printed.map(|word| ("output".to_owned(), word.to_owned()));
             let stderr = process.stderr_tail(&Redactor::new(printed).sharing(secrets));
-            let stderr = proctor_core::decision::last_words(&stderr);
+            let stderr = proctor_record::decision::last_words(&stderr);
             return Err(self.failed(&format!("{exit}{stderr}")));
         }
         let grant = if text.starts_with('{') {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use proctor_core::redact::Redactor;
+use proctor_record::redact::Redactor;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Method, Request, StatusCode, Url};
 use serde_json::Value;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use proctor_core::redact::{Redactor, SharedSecrets};
 use proctor_core::suite::auth::{Auth, ClientCredentials};
+use proctor_record::redact::{Redactor, SharedSecrets};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use tokio::sync::{Mutex, OwnedMutexGuard};

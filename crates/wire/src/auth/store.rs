@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use proctor_core::redact::SharedSecrets;
+use proctor_record::redact::SharedSecrets;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
@@ -214,7 +214,7 @@ impl LoginStore {
     }
 
     fn read(&self) -> Result<LoginFile, AuthError> {
-        let file = match File::open(&self.path) {
+        let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(LoginFile::default());
@@ -230,7 +230,10 @@ impl LoginStore {
                 "other users can read the logins in `{path}`; run `chmod 600 {path}`"
             )));
         }
-        serde_json::from_reader(io::BufReader::new(file)).map_err(|_| {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .map_err(|error| self.failed("read", &error))?;
+        serde_json::from_slice(&bytes).map_err(|_| {
             let path = self.path.display();
             AuthError::Store(format!(
                 "the logins in `{path}` are damaged; remove the file"

@@ -1,6 +1,6 @@
 //! One logical call, with all its rounds of requested input.
 
-use proctor_core::event::FindingKind;
+use proctor_record::event::FindingKind;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::Actor;
-use proctor_core::hint::listed;
 use proctor_core::suite::protocol::ProtocolPin;
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::{Server, TrialValues};
+use proctor_record::event::Actor;
+use proctor_record::hint::listed;
 use tokio::time::Instant;
 
 use self::line::{HandshakeError, UnprobedConnection};

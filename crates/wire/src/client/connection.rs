@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::{ConnectionEnd, EndedBy};
+use proctor_record::event::{ConnectionEnd, EndedBy};
 use rustix::process::Signal;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -154,7 +154,7 @@ pub(crate) async fn stop(mut process: Process, by: EndedBy) -> (String, Connecti
     if let Ok(ended) = timeout(GOODBYE, process.wait()).await {
         return (ended.to_string(), facts(ended, process.was_signalled()));
     }
-    let waited = proctor_core::duration::brief(GOODBYE);
+    let waited = proctor_record::duration::brief(GOODBYE);
     let why =
         format!("did not exit within {waited} after its stdin was closed, so Proctor stopped it");
     let ended = process.stop(Duration::ZERO).await;

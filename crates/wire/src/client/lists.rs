@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{OnceLock, PoisonError};
 use std::time::Duration;
 
-use proctor_core::event::FindingKind;
-use proctor_core::hint::listed;
+use proctor_record::event::FindingKind;
+use proctor_record::hint::listed;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -63,10 +63,19 @@ pub enum ListError {
     Circle { method: String, cursor: String },
 }
 
-/// The tools of a server, by name.
-pub(super) type Tools = BTreeMap<String, KnownTool>;
+/// The tools of the last listing.
+#[derive(Debug)]
+pub(super) struct ListedTools {
+    /// The tools as the server wrote them.
+    items: Vec<Box<RawValue>>,
+    /// Few clients need them.
+    by_name: OnceLock<ToolsByName>,
+}
 
-/// A tool of the last listing.
+/// The tools of a server, by name.
+type ToolsByName = BTreeMap<String, KnownTool>;
+
+/// A tool with a name.
 #[derive(Debug, Clone)]
 pub(super) struct KnownTool {
     /// The tool as the server wrote it.
@@ -74,18 +83,39 @@ pub(super) struct KnownTool {
     header_arguments: OnceLock<Vec<meta::HeaderArgument>>,
 }
 
-fn tools(listed: &FullList) -> Tools {
-    let known = listed.items.iter().filter_map(|raw| {
-        // Most of a tool is its schema, which few clients need.
-        let members: HashMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
-        let name = serde_json::from_str(members.get("name")?.get()).ok()?;
-        let known = KnownTool {
-            header_arguments: OnceLock::new(),
-            raw: raw.clone(),
-        };
-        Some((name, known))
-    });
-    known.collect()
+impl ListedTools {
+    fn new(items: Vec<Box<RawValue>>) -> Self {
+        Self {
+            items,
+            by_name: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&KnownTool> {
+        self.by_name().get(name)
+    }
+
+    fn by_name(&self) -> &ToolsByName {
+        self.by_name.get_or_init(|| {
+            let known = self.items.iter().filter_map(|raw| {
+                // Most of a tool is its schema, which few clients need.
+                let members: HashMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
+                let name = serde_json::from_str(members.get("name")?.get()).ok()?;
+                let known = KnownTool {
+                    header_arguments: OnceLock::new(),
+                    raw: raw.clone(),
+                };
+                Some((name, known))
+            });
+            known.collect()
+        })
+    }
+
+    /// Whether both list the same texts.
+    fn is(&self, other: &Self) -> bool {
+        let (items, others) = (self.items.iter(), other.items.iter());
+        items.map(|raw| raw.get()).eq(others.map(|raw| raw.get()))
+    }
 }
 
 impl KnownTool {
@@ -103,12 +133,16 @@ impl KnownTool {
         self.raw.get() == other.raw.get()
             || parsed(self)
                 .zip(parsed(other))
-                .is_some_and(|(one, two)| proctor_core::json::equal(&one, &two))
+                .is_some_and(|(one, two)| proctor_record::json::equal(&one, &two))
     }
 }
 
 /// Returns which tools were added, removed and changed; `None` if there is no difference.
-fn difference(old: &Tools, new: &Tools) -> Option<String> {
+fn difference(old: &ListedTools, new: &ListedTools) -> Option<String> {
+    if old.is(new) {
+        return None;
+    }
+    let (old, new) = (old.by_name(), new.by_name());
     let names = |tools: Vec<&String>| listed(tools.into_iter().map(String::as_str));
     let added: Vec<&String> = new.keys().filter(|name| !old.contains_key(*name)).collect();
     let removed: Vec<&String> = old.keys().filter(|name| !new.contains_key(*name)).collect();
@@ -130,7 +164,7 @@ impl Client {
     /// Lists all tools. Adds a finding if they differ from the last listing.
     pub async fn list_tools(&self, limits: &ListLimits) -> Result<FullList, ListError> {
         let listed = self.list("tools/list", "tools", limits).await?;
-        let tools = tools(&listed);
+        let tools = ListedTools::new(listed.items.clone());
         let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(difference) = known.as_ref().and_then(|old| difference(old, &tools)) {
             self.tap.finding(FindingKind::ToolsChanged, difference);
@@ -192,7 +226,7 @@ impl Client {
                 (bytes > limits.bytes, format!("{} bytes", limits.bytes)),
                 (
                     has_more && started.elapsed() > limits.time,
-                    proctor_core::duration::render(limits.time),
+                    proctor_record::duration::render(limits.time),
                 ),
             ];
             if let Some((_, limit)) = limit.into_iter().find(|(reached, _)| *reached) {
@@ -224,7 +258,7 @@ impl Client {
         key: &str,
         page: &RawValue,
     ) -> Result<(Vec<Box<RawValue>>, Option<String>), ListError> {
-        let fields: Result<BTreeMap<String, Box<RawValue>>, _> = serde_json::from_str(page.get());
+        let fields: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(page.get());
         let fields = fields.unwrap_or_default();
         let items = fields
             .get(key)
@@ -248,14 +282,11 @@ impl Client {
 mod tests {
     use super::*;
 
-    fn of(items: &[&str]) -> Tools {
+    fn of(items: &[&str]) -> ListedTools {
         let raw = items
             .iter()
             .map(|item| RawValue::from_string((*item).to_owned()).unwrap());
-        tools(&FullList {
-            items: raw.collect(),
-            pages: 1,
-        })
+        ListedTools::new(raw.collect())
     }
 
     #[test]

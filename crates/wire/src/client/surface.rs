@@ -1,7 +1,7 @@
 //! Everything that a server offers.
 
 use proctor_core::contract::NOT_IMPLEMENTED;
-use proctor_core::event::Surface;
+use proctor_record::event::Surface;
 
 use super::{CallError, Client, ListError, ListLimits};
 

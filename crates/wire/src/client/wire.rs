@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::message::UNWANTED;
+use proctor_record::message::UNWANTED;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use proctor_core::message::{Id, Message, MessageKind};
+use proctor_record::message::{Id, Message, MessageKind};
 
 /// The maximum number of unanswered requests; older ones are forgotten.
 const MOST: usize = 64;

@@ -16,7 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use mcp_evals::splice::{self, Insertion, SpliceError};
 use mcp_evals::{CAPABILITY, Capability, EvalFile, LIST_CHANGED, Suite, validate};
 use proctor_core::evals::file::EvalsFile;
-use proctor_core::problem::Problems;
+use proctor_record::problem::Problems;
 use serde_json::{Map, Value};
 
 pub use self::http::http;

@@ -1,4 +1,4 @@
-use proctor_core::event::{Actor, WireKind};
+use proctor_record::event::{Actor, WireKind};
 
 use super::*;
 use crate::recorder::Recorder;

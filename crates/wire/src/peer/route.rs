@@ -9,8 +9,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use proctor_core::event::Direction;
-use proctor_core::message::{Message, MessageKind};
+use proctor_record::event::Direction;
+use proctor_record::message::{Message, MessageKind};
 
 use super::{PROGRESS, Peer, progress_token};
 use crate::recorder::{ConnectionTap, OversizedMessage};

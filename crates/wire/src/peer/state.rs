@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use proctor_core::message::Id;
+use proctor_record::message::Id;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 

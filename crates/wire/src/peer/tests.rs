@@ -1,6 +1,6 @@
 mod shared;
 
-use proctor_core::event::{Actor, WireKind};
+use proctor_record::event::{Actor, WireKind};
 use tokio::sync::oneshot::error::TryRecvError;
 
 use super::*;

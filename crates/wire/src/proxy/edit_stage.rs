@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
-use proctor_core::message::{Message, MessageKind};
+use proctor_record::message::{Message, MessageKind};
 use reqwest::Url;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;

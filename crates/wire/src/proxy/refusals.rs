@@ -4,9 +4,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use proctor_core::event::{Actor, Direction, FindingKind, WireKind};
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
+use proctor_record::event::{Actor, Direction, FindingKind, WireKind};
 
 use crate::recorder::{ConnectionTap, Recorder};
 

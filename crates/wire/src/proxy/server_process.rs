@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use proctor_core::event::WireKind;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::step::values::FillError;
+use proctor_record::event::WireKind;
 use tokio::net::unix::pipe;
 
 use super::ProxyOptions;

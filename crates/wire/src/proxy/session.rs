@@ -14,8 +14,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::{ConnectionEnd, Direction, EndedBy};
 use proctor_core::suite::Server;
+use proctor_record::event::{ConnectionEnd, Direction, EndedBy};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;

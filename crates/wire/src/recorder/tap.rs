@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proctor_core::event::{
+use proctor_record::event::{
     Actor, BLANK_LINE, Body, ConnectionClosed, ConnectionEnd, ConnectionId, ConnectionOpened,
     Direction, EventKind, Finding, FindingKind, Frame, HttpFailure, HttpHead, WireKind,
 };
-use proctor_core::record::{Bodies, MAX_INLINE, RecordError, TrialWriter};
-use proctor_core::redact::Redactor;
+use proctor_record::record::{Bodies, MAX_INLINE, RecordError, TrialWriter};
+use proctor_record::redact::Redactor;
 
 use super::{Recorder, RecorderState};
 use crate::worker;

@@ -1,7 +1,7 @@
 //! Classifies incoming messages and passes them to a handler, for every JSON-RPC protocol.
 
-use proctor_core::event::FindingKind;
-use proctor_core::message::{Id, Message, MessageKind};
+use proctor_record::event::FindingKind;
+use proctor_record::message::{Id, Message, MessageKind};
 use serde_json::value::RawValue;
 
 use crate::worker;

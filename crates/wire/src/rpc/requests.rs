@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::message::Id;
+use proctor_record::message::Id;
 
 /// How many past ids are remembered, to tell late and duplicate responses from unknown ones.
 pub(crate) const REMEMBERED: usize = 10_000;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use proctor_core::event::{Direction, HttpFailure};
+use proctor_record::event::{Direction, HttpFailure};
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, Request, Response, StatusCode};
 

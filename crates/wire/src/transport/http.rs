@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use proctor_core::event::{Direction, FindingKind, HttpFailure};
+use proctor_record::event::{Direction, FindingKind, HttpFailure};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Request, Response, StatusCode, Url};
 use tokio::sync::Semaphore;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use proctor_core::event::{Direction, FindingKind};
+use proctor_record::event::{Direction, FindingKind};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Request, Response, Url};
 use tokio::task::JoinHandle;

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proctor_core::event::{BLANK_LINE, Direction, FindingKind};
+use proctor_record::event::{BLANK_LINE, Direction, FindingKind};
 use serde::de::IgnoredAny;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
-use proctor_core::hint::listed;
 use proctor_core::printable::printable;
+use proctor_record::hint::listed;
 use proctor_run::external::{AgentKey, Survey};
 use unicode_width::UnicodeWidthStr;
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use proctor_core::duration;
-use proctor_core::event::{Outcome, TrialEnded};
 use proctor_core::printable::printable;
-use proctor_core::redact::Redactor;
+use proctor_record::duration;
+use proctor_record::event::{Outcome, TrialEnded};
+use proctor_record::redact::Redactor;
 use proctor_run::engine::TrialLabels;
 use proctor_run::progress::Progress;
 

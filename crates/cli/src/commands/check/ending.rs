@@ -1,7 +1,7 @@
 //! The end of a run: it writes the result files, shows the report, and gives the exit code.
 
 use anyhow::Context;
-use proctor_core::redact::Redactor;
+use proctor_record::redact::Redactor;
 use proctor_report::Report;
 use proctor_run::engine::{RunCompletion, RunInProgress, RunResult, RunStopCause};
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, Parser};
-use proctor_core::event::PlannedProfile;
-use proctor_core::problem::{Code, Problem, Problems};
 use proctor_core::profile::{self, PROFILES_FILE, Profile, ProfileValue};
+use proctor_record::event::PlannedProfile;
+use proctor_record::problem::{Code, Problem, Problems};
 
 use crate::args::{CheckArgs, CliArguments, Command};
 use crate::commands::refused::RefusedRun;

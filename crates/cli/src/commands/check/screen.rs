@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use proctor_core::event::Outcome;
+use proctor_record::event::Outcome;
 use proctor_run::progress::Progress;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -145,7 +145,7 @@ fn show(mut display: Display, messages: &Receiver<ScreenMessage>) {
 
 #[cfg(test)]
 mod tests {
-    use proctor_core::event::TrialEnded;
+    use proctor_record::event::TrialEnded;
 
     use super::*;
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use proctor_core::hint::counted;
-use proctor_core::problem::Problems;
 use proctor_core::suite::find::eval_files;
+use proctor_record::hint::counted;
+use proctor_record::problem::Problems;
 use proctor_report::suites::{self, SkippedSuite, SuitesReport};
 use proctor_report::terminal::TerminalStyle;
 use proctor_report::{ReportError, markdown};

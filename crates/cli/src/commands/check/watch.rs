@@ -11,10 +11,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use proctor_core::hint::counted;
 use proctor_core::printable::printable;
-use proctor_core::problem::Problems;
 use proctor_core::suite::find::SKIPPED_FOLDERS;
+use proctor_record::hint::counted;
+use proctor_record::problem::Problems;
 use tokio::runtime::Builder;
 
 use super::run_once;

@@ -14,8 +14,8 @@ use anyhow::{Context, bail};
 use mcp_evals::{Eval, EvalFile, Expected, FindingRule, Input, ListedEval, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::printable::printable;
-use proctor_core::problem::{Problems, SourceText};
 use proctor_core::suite::Server;
+use proctor_record::problem::{Problems, SourceText};
 use proctor_wire::client::{Client, ConnectOptions, ListLimits};
 use serde_json::{Map, Value};
 

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use mcp_evals::{Eval, Input};
 use proctor_core::printable::printable;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::server::{Transport, command_line};
+use proctor_record::redact::Redactor;
 use serde_json::{Map, Value};
 use unicode_width::UnicodeWidthChar;
 
-use proctor_core::hint::counted;
+use proctor_record::hint::counted;
 use proctor_run::engine::consent::{ConsentOptions, ConsentPurpose, call, given};
 use proctor_run::engine::evals::turns;
 use proctor_run::engine::offers::{Effect, EvalPlan, ServerOffer};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use proctor_contain::process::{GRACE, ProcessExit, Spawn};
 use proctor_core::printable::printable;
-use proctor_core::problem::Problems;
+use proctor_record::problem::Problems;
 use proctor_wire::evals::serve::{EvalsResponder, ServeNotice, http, load, stamp, stdio, watch};
 use proctor_wire::proxy::{Admission, ProxyError};
 use serde_json::json;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use proctor_core::event::Actor;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
+use proctor_record::event::Actor;
+use proctor_record::redact::Redactor;
 use proctor_run::trial_folder::TrialFolder;
 use proctor_wire::client::ConnectOptions;
 use proctor_wire::recorder::Recorder;

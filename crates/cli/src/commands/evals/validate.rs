@@ -5,7 +5,7 @@ use std::path::Path;
 use mcp_evals::{EvalStatus, ListedEval, ValidationReport, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::printable::printable;
-use proctor_core::problem::Problems;
+use proctor_record::problem::Problems;
 use proctor_wire::client::ListLimits;
 use serde_json::json;
 

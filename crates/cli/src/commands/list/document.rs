@@ -2,10 +2,10 @@
 
 use proctor_core::check::Check;
 use proctor_core::plan::{CasePlan, Plan};
-use proctor_core::problem::Problems;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::{Agent, JudgeModel, Server, Step, Suite};
+use proctor_record::problem::Problems;
 use serde_json::{Value, json};
 
 pub(super) fn render(suite: &Suite, plan: &Plan<'_>, problems: &Problems) -> Value {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use proctor_core::duration;
 use proctor_core::plan::{CasePlan, Plan};
 use proctor_core::printable::printable;
 use proctor_core::suite::{Case, JudgeModel, Suite};
+use proctor_record::duration;
 
 use super::super::counted;
 

@@ -1,8 +1,8 @@
 //! The outcome of a recording, from its record: the same for a relay, a bridge and a proxy.
 
-use proctor_core::decision::server_failure;
-use proctor_core::event::{Blame, EndedBy, Outcome, ProcessEnd, TrialEnded};
-use proctor_core::fold::{FoldOptions, FoldedTrial};
+use proctor_record::decision::server_failure;
+use proctor_record::event::{Blame, EndedBy, Outcome, ProcessEnd, TrialEnded};
+use proctor_record::fold::{FoldOptions, FoldedTrial};
 use proctor_wire::recorder::Recorder;
 
 use crate::exit::Exit;

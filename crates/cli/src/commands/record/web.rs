@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use proctor_core::event::{Blame, Outcome, TrialEnded};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
+use proctor_record::event::{Blame, Outcome, TrialEnded};
+use proctor_record::redact::Redactor;
 use proctor_run::engine::recording::SessionRecording;
 use proctor_wire::proxy::{Admission, Bridge, ProxyError, ProxyOptions, ReverseProxy};
 use serde_json::json;

@@ -4,11 +4,11 @@ mod follow;
 
 use std::sync::Arc;
 
-use proctor_core::event::Phase;
-use proctor_core::fold::TrialOutline;
-use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_core::trial_names::{self, NamedTrial};
+use proctor_record::event::Phase;
+use proctor_record::fold::TrialOutline;
+use proctor_record::record::RunReader;
 use proctor_report::conversation::{Conversation, ConversationOptions, TrialHeading, run_steps};
 use proctor_report::terminal::TerminalStyle;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use proctor_core::gate::Gate;
-use proctor_core::hint::listed;
 use proctor_core::selection::SelectionReport;
 use proctor_core::summary::Summary;
+use proctor_record::hint::listed;
 use proctor_report::csv::{self, Table};
 use proctor_report::{Report, ReportError, html, junit, markdown, mcpchecker, otlp};
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use proctor_core::hint::counted;
 use proctor_core::merge::{MergeReport, MergedRun};
+use proctor_record::hint::counted;
 use proctor_report::Report;
 
 use super::super::target::Targets;

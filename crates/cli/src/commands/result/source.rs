@@ -12,9 +12,9 @@ use proctor_contain::scratch::{self, Scratch};
 use proctor_core::gate::Gate;
 use proctor_core::import;
 use proctor_core::pack::{self, PackLimits};
-use proctor_core::record::RunReader;
 use proctor_core::runs::{self, NamedRun};
 use proctor_core::summary::Summary;
+use proctor_record::record::RunReader;
 use proctor_report::Report;
 use proctor_run::engine::runs::RUNS;
 

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::bail;
-use proctor_core::event::{NotRunOutcome, PlannedGates};
 use proctor_core::gate::{CaseVerdict, Condition, Gate, check_rates, conditions};
-use proctor_core::hint::counted;
 use proctor_core::printable::printable;
 use proctor_core::summary::Summary;
+use proctor_record::event::{NotRunOutcome, PlannedGates};
+use proctor_record::hint::counted;
 use proctor_run::engine::gates;
 use serde_json::{Value, json};
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use proctor_core::hint::{listed, nearest_hint};
 use proctor_core::pattern::Pattern;
 use proctor_core::plan::{LabelSelector, similar};
 use proctor_core::printable::printable;
-use proctor_core::record::RunReader;
 use proctor_core::summary::{Summary, TrialFilter};
+use proctor_record::hint::{listed, nearest_hint};
+use proctor_record::record::RunReader;
 use proctor_report::ReportPart;
 
 use crate::args::FilterArgs;

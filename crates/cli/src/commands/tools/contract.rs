@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use proctor_core::contract::{SurfaceContent, SurfaceContract, SurfaceLock};
-use proctor_core::hint::listed;
+use proctor_record::hint::listed;
 use proctor_report::contract as report;
 
 use super::super::session::CommandOutcome;

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicU64;
 use proctor_core::compare::{Comparison, RunFacts};
 use proctor_core::gate::Gate;
 use proctor_core::history;
-use proctor_core::record::{RecordError, RunReader};
 use proctor_core::summary::Summary;
+use proctor_record::record::{RecordError, RunReader};
 use proctor_report::Report;
 use proctor_report::compare::{CompareReport, json as compare_json};
 use proctor_report::html;
@@ -302,7 +302,7 @@ struct TrialPlace {
 impl TrialPlace {
     fn with_report<T>(
         &self,
-        make: impl FnOnce(&Report<'_>, &proctor_core::event::PlannedCase) -> T,
+        make: impl FnOnce(&Report<'_>, &proctor_record::event::PlannedCase) -> T,
     ) -> Result<T, SiteError> {
         let run = RunReader::open(&self.folder).map_err(failed)?;
         let summary = Summary::planned(&run).map_err(failed)?;

@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use proctor_core::gate::Gate;
-use proctor_core::index;
-use proctor_core::record::{RecordError, RunReader};
 use proctor_core::summary::Summary;
+use proctor_record::index;
+use proctor_record::record::{RecordError, RunReader};
 use proctor_report::Report;
 use proctor_report::page::{Overview, TrialFacts};
 use proctor_wire::site::Chunk;
@@ -207,7 +207,7 @@ fn running(run: &RunReader, summary: &Summary) -> Vec<RunningTrial> {
     for case in &summary.cases {
         for cell in &case.agents {
             for trial in &cell.trials {
-                let is_this = |began: &&proctor_core::record::TrialBegan| {
+                let is_this = |began: &&proctor_record::record::TrialBegan| {
                     let this = &began.trial;
                     let agent = this.agent.as_deref();
                     this.case == case.case.id

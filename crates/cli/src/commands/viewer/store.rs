@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use proctor_core::record::RunReader;
 use proctor_core::runs::{self, RunEntry, RunNameError};
+use proctor_record::record::RunReader;
 use proctor_run::engine::runs::RUNS;
 
 use crate::commands::result::source::{self, RunSource};

@@ -1,10 +1,11 @@
 //! Explains a failed `calls` check: the best partial assignment, and what is missing.
 
+use proctor_record::json::brief;
+
 use super::{Certainty, FitMatrix};
 use crate::check::fit::{CallFit, FitRank, fit, rank};
 use crate::check::wording::{called, label, listed, numbers};
 use crate::check::{CallsMode, CheckResult};
-use crate::json::brief;
 
 pub(super) fn failure(matrix: &FitMatrix<'_>, mode: CallsMode) -> CheckResult {
     let partial = PartialAssignment::best(matrix, mode);

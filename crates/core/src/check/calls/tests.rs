@@ -1,12 +1,12 @@
 use std::time::Duration;
 
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::check::NameMatcher;
 use crate::matcher::Matcher;
-use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
 
 fn call((seq, (tool, x)): (u64, (&'static str, Option<u8>))) -> Call {
     Call {

@@ -188,7 +188,7 @@ fn a_certain_miss_outweighs_a_doubt() {
 #[test]
 fn half_a_surrogate_pair_is_unknown_only_to_checks_that_look_at_it() {
     let written = r#"{"content":[{"type":"text","text":"a\ud800b"}],"isError":false,"structuredContent":{"n":3,"who":"me"}}"#;
-    let call = result(crate::json::decode(written).unwrap());
+    let call = result(proctor_record::json::decode(written).unwrap());
     let with = |written: Value| ToolMatcher {
         result: Some(matcher(&written)),
         ..entry("a")

@@ -1,9 +1,9 @@
 //! Properties of all transcripts.
 
+use proctor_record::json;
 use proptest::prelude::*;
 
 use super::*;
-use crate::json;
 
 /// A call of one of two tools; arguments repeat often and are sometimes lost.
 fn any_calls() -> impl Strategy<Value = Vec<Call>> {

@@ -1,9 +1,9 @@
+use proctor_record::transcript::{ChosenTool, ToolSelection};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::check::{ExpectedTools, SelectionCheck, SelectionMode};
 use crate::matcher::Matcher;
-use crate::transcript::{ChosenTool, ToolSelection};
 
 fn chosen(calls: &[(Option<&str>, &str, Value)]) -> Transcript {
     let calls = calls.iter().map(|(server, tool, arguments)| ChosenTool {
@@ -197,7 +197,7 @@ fn each_withheld_call_excuses_one_call_of_the_same_tool() {
         all.calls = calls.iter().enumerate().map(call).collect();
         let server = all.calls[0].server.clone();
         if let Some(selection) = &mut all.selection {
-            let name = |(of, tool): &(&str, &str)| crate::event::ToolName {
+            let name = |(of, tool): &(&str, &str)| proctor_record::event::ToolName {
                 server: if *of == "same" {
                     server.clone()
                 } else {

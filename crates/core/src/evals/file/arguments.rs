@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use mcp_evals::{Expected, Input};
+use proctor_record::excerpt::excerpt;
+use proctor_record::hint::nearest_hint;
+use proctor_record::problem::{Code, Problem, Problems, Severity};
 use serde_json::{Map, Value};
 
 use super::EvalsFile;
-use crate::excerpt::excerpt;
-use crate::hint::nearest_hint;
-use crate::problem::{Code, Problem, Problems, Severity};
 
 /// The maximum number of reported mistakes per eval.
 const TOLD: usize = 10;

@@ -1,8 +1,9 @@
 //! Known failures: what they cover, and every way in which they could make a gate green by accident.
 
+use proctor_record::event::{PassHatGate, PlannedGates, PlannedKnownFailure, PlannedOptions};
+
 use super::rates::written_with;
 use crate::compare::{self, Comparison};
-use crate::event::{PassHatGate, PlannedGates, PlannedKnownFailure, PlannedOptions};
 use crate::gate::{CaseVerdict, Gate, conditions};
 
 /// The runs of these tests started on 2026-11-15.

@@ -1,17 +1,18 @@
 //! Each gate on rates: met, missed, inconclusive, and never met by accident.
 
-use crate::compare;
-use crate::event::{
+use proctor_record::event::{
     CheckEvaluated, CheckId, EventKind, Outcome, PassHatGate, PlannedAgent, PlannedCase,
     PlannedGates, PlannedOptions, RECORD_VERSION, RunEnded, RunPlanned, RunStarted, RunTally,
     TrialEnded, TrialStarted,
 };
+use proctor_record::index::end_trial;
+use proctor_record::record::{RunReader, RunWriter};
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
+
+use crate::compare;
 use crate::gate::{Gate, check_rates, conditions};
-use crate::index::end_trial;
-use crate::record::{RunReader, RunWriter};
-use crate::redact::Redactor;
 use crate::summary::Summary;
-use crate::verdict::Verdict;
 
 /// A written run: for each case its pass rule, and one letter per trial: `p`ass, `f`ail, `t`imeout,
 /// `e`rror, `c`ancelled, `-` not run.

@@ -1,8 +1,8 @@
 //! Finds unknown JSON Schema keywords: validators ignore them, so a mistyped keyword checks nothing.
 
+use proctor_record::hint::nearest_hint;
 use serde_json::Value;
 
-use crate::hint::nearest_hint;
 use crate::matcher::{MatcherError, PathStep};
 
 /// Keywords whose value is a schema, or a list of schemas.

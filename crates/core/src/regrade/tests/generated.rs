@@ -2,6 +2,8 @@
 //!
 //! CI grades 500 of them; with `PROCTOR_EXTENDED=1` there are 10,000.
 
+use proctor_record::fold::FoldOptions;
+use proctor_record::record::RunReader;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -10,9 +12,7 @@ use serde_json::json;
 
 use super::*;
 use crate::check::{CallsMode, OrderEntry, OrderKind};
-use crate::fold::FoldOptions;
 use crate::matcher::Matcher;
-use crate::record::RunReader;
 
 fn any_tool() -> impl Strategy<Value = ToolMatcher> {
     (

@@ -5,17 +5,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use tempfile::TempDir;
-
-use super::*;
-use crate::decision::server_failure;
-use crate::event::{
+use proctor_record::decision::server_failure;
+use proctor_record::event::{
     Actor, Body, ConnectionId, ConnectionOpened, Direction, EventKind, Phase, RECORD_VERSION,
     RunStarted, StepEnded, TrialStarted, WireKind,
 };
-use crate::fold::{FoldOptions, fold};
-use crate::record::{RunReader, RunWriter, TrialWriter};
-use crate::redact::Redactor;
+use proctor_record::fold::{FoldOptions, fold};
+use proctor_record::record::{RunReader, RunWriter, TrialWriter};
+use proctor_record::redact::Redactor;
+use tempfile::TempDir;
+
+use super::*;
 
 /// What a live trial does.
 #[derive(Debug, Clone)]
@@ -225,7 +225,7 @@ pub(super) fn write(run: &RunWriter, name: &str, live: &LiveTrial) {
 fn grade(
     trial: &mut TrialWriter,
     live: &LiveTrial,
-    folded: &crate::fold::FoldedTrial,
+    folded: &proctor_record::fold::FoldedTrial,
 ) -> TrialEnded {
     let assertions: Vec<Arc<Check>> = live.assertions.iter().cloned().map(Arc::new).collect();
     let checks = CaseChecks {

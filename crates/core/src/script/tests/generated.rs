@@ -1,11 +1,11 @@
 //! No request and no script causes a panic.
 
+use proctor_record::model::{ModelMessage, ModelRequest, ToolResult, Turn};
+use proctor_record::problem::Severity;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{asked, load};
-use crate::model::{ModelMessage, ModelRequest, ToolResult, Turn};
-use crate::problem::Severity;
 
 fn any_message() -> impl Strategy<Value = ModelMessage> {
     let text = || prop_oneof![".{0,12}", Just(r#"{"a": [1, {"b": "x"}]}"#.to_owned())];

@@ -1,5 +1,6 @@
+use proctor_record::problem::Problems;
+
 use super::*;
-use crate::problem::Problems;
 use crate::suite::{Environment, Inputs, LoadedFile, load_any};
 
 /// The `auth` of a server with these lines, and the problems of the file.

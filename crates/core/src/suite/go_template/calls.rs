@@ -1,8 +1,9 @@
 //! The template functions, with the types of their arguments and results.
 
+use proctor_record::hint::nearest_hint;
+
 use super::format::{self, FormatPart, FormatVerb};
 use super::{Comparison, Expr, ExprType, Function};
-use crate::hint::nearest_hint;
 
 /// The functions that a template may call.
 const FUNCTIONS: [&str; 16] = [

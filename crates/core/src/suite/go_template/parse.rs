@@ -1,9 +1,10 @@
 //! Parses tokens to a template, and checks its types.
 
+use proctor_record::hint::{listed, nearest_hint};
+
 use super::calls::call;
 use super::lex::{LocatedToken, TemplateItem, TemplateToken, items};
 use super::{Expr, ExprType, TemplateFault, TemplateNode};
-use crate::hint::{listed, nearest_hint};
 
 /// The maximum depth of nested parentheses and conditions.
 const DEPTH: usize = 32;

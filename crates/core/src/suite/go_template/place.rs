@@ -1,8 +1,9 @@
 //! Finds the place of a template's mistake in its file.
 
+use proctor_record::problem::{Code, Problem, Span};
+
 use super::{GoTemplate, TemplateFault, TemplateUse};
 use crate::decode::Context;
-use crate::problem::{Code, Problem, Span};
 
 /// Parses a template of an agent file, and reports its mistakes at their places.
 pub(in crate::suite) fn template(

@@ -1,9 +1,10 @@
 //! Finds assertions that contradict each other, such as a required tool that is also forbidden.
 
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
+
 use crate::check::{OrderKind, Times};
 use crate::decode::{Context, NonEmpty, OptionalNonEmpty};
 use crate::pattern::Pattern;
-use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::suite::assertion_file::{
     AssertionsFile, OrderFile, PromptFile, ResourceFile, SkillFile, ToolFile,
 };

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use proctor_record::problem::{Problems, Severity};
+
 use crate::check::{Check, ExpectedTools, SelectionMode};
-use crate::problem::{Problems, Severity};
 use crate::suite::{Case, Environment, Inputs, load};
 
 /// Loads a suite with one selection file, or returns its errors as lines.
@@ -36,7 +37,7 @@ fn loaded(set: &str, spec: &str, files: &[(&str, &[u8])]) -> Result<Vec<Case>, V
     let suite = load(&at("eval.yaml"), &inputs, &mut problems);
     suite.map(|suite| suite.cases).ok_or_else(|| {
         let errors = problems.iter().filter(|p| p.severity == Severity::Error);
-        let line = |p: &crate::problem::Problem| {
+        let line = |p: &proctor_record::problem::Problem| {
             let path = p
                 .path
                 .as_deref()

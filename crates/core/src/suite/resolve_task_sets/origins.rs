@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use proctor_record::hint::nearest_hint;
+use proctor_record::problem::{Code, Problem};
+
 use super::super::eval_file::TaskSetFile;
 use super::super::files::{self, FileOrigin};
 use super::super::resolve_sources;
 use super::Tasks;
-use crate::hint::nearest_hint;
-use crate::problem::{Code, Problem};
 
 impl Tasks<'_> {
     /// The origin of a task set's files, and the mapping of their server names.

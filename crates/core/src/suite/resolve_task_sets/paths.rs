@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use proctor_record::problem::{Code, Problem, Problems, Span};
+
 use super::super::eval_file::TaskSetFile;
 use super::super::files::{self, FileOrigin};
 use super::super::load::{ParsedFile, kind_of};
 use super::Tasks;
 use crate::document;
-use crate::problem::{Code, Problem, Problems, Span};
 
 /// A task file and the task sets that name it.
 pub(super) struct TaskPath {

@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use proctor_record::problem::{Code, Problem, Span};
+
 use super::super::assertion_file::AssertionsFile;
 use super::super::resolve_assertions::ServerScope;
 use super::super::rows::{Row, fill_node, node_names};
@@ -13,7 +15,6 @@ use super::{TaskSet, Tasks, shared_checks};
 use crate::check::Check;
 use crate::decode::Decode;
 use crate::document::{Node, NodeValue};
-use crate::problem::{Code, Problem, Span};
 
 /// The names that the assertions of some task sets refer to.
 pub(super) fn names<'a>(sets: impl Iterator<Item = &'a TaskSet<'a>>) -> BTreeSet<String> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use proctor_record::problem::{Code, Problem, WithSpan};
+
 use super::super::Case;
 use super::super::eval_file::TaskSetFile;
 use super::super::files::FileOrigin;
@@ -12,7 +14,6 @@ use super::super::selection_file::SelectionFile;
 use super::super::server_list::ServerList;
 use super::Tasks;
 use crate::decode::Decode;
-use crate::problem::{Code, Problem, WithSpan};
 
 impl Tasks<'_> {
     /// Adds the rows of a selection file that have the labels of the task set.

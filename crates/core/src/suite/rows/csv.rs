@@ -1,9 +1,10 @@
 //! Reads CSV files (RFC 4180): commas, a header, cells in double quotes where needed.
 
+use proctor_record::problem::{Code, Problem, SourceText, Span};
+
 use super::{MAX_VALUES, too_many_values};
 use crate::decode::Context;
 use crate::document::{MapEntry, Node, NodeValue};
-use crate::problem::{Code, Problem, SourceText, Span};
 
 /// A cell and its place.
 struct Cell {

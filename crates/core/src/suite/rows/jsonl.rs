@@ -1,12 +1,12 @@
 //! Reads JSONL files: one JSON object per line.
 
+use proctor_record::json;
+use proctor_record::problem::{Code, Problem, SourceText, Span};
 use serde_json::Value;
 
 use super::{MAX_VALUES, too_many_values};
 use crate::decode::Context;
 use crate::document::{MapEntry, Node, NodeValue};
-use crate::json;
-use crate::problem::{Code, Problem, SourceText, Span};
 
 /// The rows of a JSONL file.
 pub(super) fn read(source: &SourceText, cx: &Context<'_>) -> Option<Vec<Node>> {

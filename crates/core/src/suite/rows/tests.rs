@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::problem::{Problems, Severity};
+use proctor_record::problem::{Problems, Severity};
+
 use crate::suite::{Case, Environment, Inputs, Suite, load};
 
 /// Loads a suite of one task with these files, and returns its cases or its problems as lines.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
+
 use crate::decode::{Context, LooseText, Table};
-use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::suite::Isolation;
 use crate::suite::template::{Reference, Template};
 use crate::suite::variables::{Environment, expand};

@@ -3,14 +3,14 @@
 //! Its main type is [`ContentExpectation`]: a [`ContentCheck`] whose templates are filled in. It returns
 //! all differences; it passes only if there are none.
 
+use proctor_record::excerpt::excerpt;
+use proctor_record::json;
+use proctor_record::redact::Redactor;
 use serde_json::Value;
 
 use super::values::{FillError, TemplateValues};
 use super::{ContentCheck, Field, PatternTemplate};
-use crate::excerpt::excerpt;
-use crate::json;
 use crate::pattern::Pattern;
-use crate::redact::Redactor;
 use crate::suite::step_file::JsonType;
 use crate::suite::template::TemplateValue;
 

@@ -10,6 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use proctor_record::hint::nearest_hint;
+use proctor_record::phase::Phase;
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
+
 use self::vacuous::is_only_the_answer;
 use super::{
     Action, ContentCheck, Field, HttpBody, HttpStep, Judgement, PatternTemplate, ScriptSource,
@@ -17,10 +21,7 @@ use super::{
 };
 use crate::decode::{Context, Decode, LooseText};
 use crate::document::{Node, NodeValue};
-use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
-use crate::phase::Phase;
-use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::suite::files::{FileOrigin, neighbour_hint};
 use crate::suite::rows::row_names;
 use crate::suite::step_file::{

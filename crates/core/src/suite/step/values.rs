@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proctor_record::hint::nearest_hint;
 use serde_json::Value;
 
 use super::PatternTemplate;
-use crate::hint::nearest_hint;
 use crate::pattern::{Pattern, PatternError};
 use crate::suite::template::{Reference, Template, TemplatePart, TemplateValue};
 use crate::suite::trial_values::{TRIAL_DIR, TrialValues};

@@ -166,7 +166,7 @@ fn totals_of_a_part_are_those_of_its_trials() {
 fn an_index_that_lies_does_not_change_an_outcome_of_a_part() {
     // The writer holds the lock, so the index can't be replaced by a true one.
     let run = run();
-    let index = run.path().join(crate::record::INDEX);
+    let index = run.path().join(proctor_record::record::INDEX);
     let lie = fs::read_to_string(&index)
         .unwrap()
         .replace("\"failed\"", "\"passed\"");

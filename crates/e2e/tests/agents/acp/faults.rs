@@ -1,7 +1,7 @@
 //! Everything that an agent can do wrong, and what comes of it. Nothing of this passes.
 
-use proctor_core::event::Claim;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::Claim;
 use rustix::process::Signal;
 use serde_json::json;
 

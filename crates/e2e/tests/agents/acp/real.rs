@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_core::event::Claim;
-use proctor_core::json;
-use proctor_core::record::RunReader;
-use proctor_core::transcript::{CallRequest, Payload};
 use proctor_e2e::port::ReservedPort;
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::Claim;
+use proctor_record::json;
+use proctor_record::record::RunReader;
+use proctor_record::transcript::{CallRequest, Payload};
 use serde_json::{Value, json};
 
 use super::*;
@@ -192,8 +192,8 @@ fn works(agent: &Agent, server: &Value) {
     let run = RunReader::open(&seen.record).expect("it can be read");
     let trials = run.trials().expect("they can be listed");
     let events = run.trial(&trials[0]).expect("it can be read");
-    let options = proctor_core::fold::FoldOptions::default();
-    let folded = proctor_core::fold::fold(events, run.blobs(), &options).expect("it folds");
+    let options = proctor_record::fold::FoldOptions::default();
+    let folded = proctor_record::fold::fold(events, run.blobs(), &options).expect("it folds");
     let calls = &folded.transcript.calls;
     assert_eq!(calls.len(), 1, "{calls:?}");
     let CallRequest::Tool {
@@ -277,7 +277,7 @@ fn is_denied(agent: &Agent) {
             .is_some_and(|r| r.contains("not allowed"))
     );
     assert_eq!(claims(&seen)[0].status, Claim::Denied);
-    let frames = seen.messages(proctor_core::event::Direction::ToServer);
+    let frames = seen.messages(proctor_record::event::Direction::ToServer);
     let called = |frame: &Vec<u8>| String::from_utf8_lossy(frame).contains("tools/call");
     assert!(!frames.iter().any(called), "it was called all the same");
 }

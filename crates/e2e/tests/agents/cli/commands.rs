@@ -1,7 +1,7 @@
 //! Agents that are any command: a small program that calls `echo` with its prompt.
 
-use proctor_core::json;
-use proctor_core::transcript::{CallRequest, Payload};
+use proctor_record::json;
+use proctor_record::transcript::{CallRequest, Payload};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! An agent whose call only lenient servers read: it was executed, so no trial may pass without it.
 
-use proctor_core::event::FindingKind;
+use proctor_record::event::FindingKind;
 
 use super::commands::AGENT;
 use super::*;

@@ -4,9 +4,9 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use proctor_core::event::{Claim, Direction};
 use proctor_e2e::Fixture;
 use proctor_e2e::port::ReservedPort;
+use proctor_record::event::{Claim, Direction};
 use rustix::process::Signal;
 
 use super::*;

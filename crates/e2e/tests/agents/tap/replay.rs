@@ -78,7 +78,7 @@ fn replays(agent: TappedRun) {
     assert_eq!((total, "0"), (tokens(&first).0, drifted.as_str()));
     let asked = |seen: &SessionOutcome| {
         let asked =
-            |event: &&proctor_core::event::Event| matches!(event.event, EventKind::ModelAsked(_));
+            |event: &&proctor_record::event::Event| matches!(event.event, EventKind::ModelAsked(_));
         seen.events.iter().filter(asked).count() as u64
     };
     assert_eq!(

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use proctor_core::event::FindingKind;
 use proctor_core::suite::Server;
 use proctor_e2e::Fixture;
 use proctor_e2e::client::{http_server, stdio_server};
+use proctor_record::event::FindingKind;
 use proctor_wire::client::CallError;
 use serde_json::json;
 

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{
+use proctor_core::suite::Server;
+use proctor_e2e::client::options;
+use proctor_record::event::{
     Actor, ConnectionClosed, Direction, Event, EventKind, Frame, Outcome, RECORD_VERSION, RunEnded,
     RunStarted, TrialEnded, TrialStarted,
 };
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
-use proctor_core::record::{RunReader, RunWriter};
-use proctor_core::redact::Redactor;
-use proctor_core::suite::Server;
-use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
-use proctor_e2e::client::options;
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::record::{RunReader, RunWriter};
+use proctor_record::redact::Redactor;
+use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
 use proctor_wire::client::{Client, ConnectOptions};
 use proctor_wire::recorder::Recorder;
 use serde_json::{Map, Value};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use proctor_core::event::{Blame, CheckEvaluated, EventKind, Outcome, Purpose, TrialEnded};
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
-use proctor_core::record::RunReader;
+use proctor_record::event::{Blame, CheckEvaluated, EventKind, Outcome, Purpose, TrialEnded};
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::record::RunReader;
 
 /// How an eval came out.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use proctor_core::model::{ModelMessage, ModelRequest, Reply, StopReason, Tool, ToolResult};
-use proctor_core::problem::Problems;
 use proctor_core::script::Script;
 use proctor_core::suite::load_script;
 use proctor_models::serve::{ModelServer, ServedReply, ServedRequest};
 use proctor_models::{Model, ModelError, Settings};
+use proctor_record::model::{ModelMessage, ModelRequest, Reply, StopReason, Tool, ToolResult};
+use proctor_record::problem::Problems;
 use serde_json::json;
 
 use super::SCRIPT;
@@ -93,7 +93,7 @@ async fn converse(model: &Model, mut request: ModelRequest) -> Vec<Reply> {
     replies
 }
 
-fn given(call: &proctor_core::model::ToolCall) -> ToolResult {
+fn given(call: &proctor_record::model::ToolCall) -> ToolResult {
     ToolResult {
         id: call.id.clone(),
         name: call.name.clone(),

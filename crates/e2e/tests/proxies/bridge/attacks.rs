@@ -1,6 +1,6 @@
 //! Who has no business here is turned away, and the record says so.
 
-use proctor_core::event::{Direction, FindingKind};
+use proctor_record::event::{Direction, FindingKind};
 use proctor_wire::proxy::Admission;
 use serde_json::json;
 

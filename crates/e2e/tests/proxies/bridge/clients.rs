@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use proctor_core::event::{Direction, FindingKind};
 use proctor_core::suite::Server;
+use proctor_record::event::{Direction, FindingKind};
 use proctor_wire::proxy::Admission;
 use serde_json::Value;
 use tempfile::TempDir;

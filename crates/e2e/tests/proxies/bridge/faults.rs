@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use proctor_core::event::FindingKind;
+use proctor_record::event::FindingKind;
 use proctor_wire::proxy::{Admission, Bridge};
 use proctor_wire::recorder::Recorder;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Sessions of the handshake era: each with a process of its own.
 
-use proctor_core::event::{Direction, FindingKind};
+use proctor_record::event::{Direction, FindingKind};
 use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{
+use proctor_core::suite::Server;
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
+use proctor_record::event::{
     Actor, ConnectionClosed, Direction, Event, EventKind, FindingKind, HttpHead as Head, Outcome,
     RECORD_VERSION, RunStarted, TrialEnded, TrialStarted, WireKind,
 };
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
-use proctor_core::record::{RunReader, RunWriter};
-use proctor_core::redact::Redactor;
-use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::record::{RunReader, RunWriter};
+use proctor_record::redact::Redactor;
 use proctor_wire::proxy::{Admission, Bridge, ProxyOptions};
 use proctor_wire::recorder::Recorder;
 use tempfile::TempDir;

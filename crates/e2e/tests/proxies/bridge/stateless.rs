@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proctor_core::event::{Direction, FindingKind};
+use proctor_record::event::{Direction, FindingKind};
 use serde_json::{Value, json};
 
 use super::http::Http;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::message::{Id, Message, MessageKind};
+use proctor_record::message::{Id, Message, MessageKind};
 use proctor_wire::edit::{ClientMessageAction, Edit, Editor, Passage, PendingRequests};
 
 /// What the overlay looks for, and what it puts in its place.

@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use proctor_core::event::{Direction, Outcome};
 use proctor_e2e::port::ReservedPort;
 use proctor_e2e::{Fixture, fixture, proctor};
+use proctor_record::event::{Direction, Outcome};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{RecordingFolder, outcome};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use proctor_core::check::{Check, NameMatcher, Times, ToolMatcher};
-use proctor_core::event::FindingKind;
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
-use proctor_core::record::RunReader;
-use proctor_core::verdict::Verdict;
+use proctor_record::event::FindingKind;
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::record::RunReader;
+use proctor_record::verdict::Verdict;
 use proctor_wire::proxy::Admission;
 
 use super::RecordingFolder;

@@ -1,6 +1,6 @@
 //! Lines that are no messages: the relay and the bridge report the same.
 
-use proctor_core::event::{Event, EventKind, FindingKind};
+use proctor_record::event::{Event, EventKind, FindingKind};
 use proctor_wire::proxy::Admission;
 use serde_json::json;
 

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use proctor_contain::process::Spawn;
-use proctor_core::event::Direction;
 use proctor_e2e::{fixture, proctor};
+use proctor_record::event::Direction;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::stage::Stage;

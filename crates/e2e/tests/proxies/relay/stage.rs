@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{
-    Actor, Direction, Event, EventKind, FindingKind, Outcome, RECORD_VERSION, RunEnded, RunStarted,
-    TrialEnded, TrialStarted,
-};
-use proctor_core::record::{RunReader, RunWriter};
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_e2e::session::{MARK, survivors};
+use proctor_record::event::{
+    Actor, Direction, Event, EventKind, FindingKind, Outcome, RECORD_VERSION, RunEnded, RunStarted,
+    TrialEnded, TrialStarted,
+};
+use proctor_record::record::{RunReader, RunWriter};
+use proctor_record::redact::Redactor;
 use proctor_wire::proxy::{AdmissionPolicy, ProxyOptions, Relay};
 use proctor_wire::recorder::Recorder;
 use tokio::runtime::Runtime;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use proctor_core::event::Direction;
 use proctor_e2e::{fixture, proctor, tee};
+use proctor_record::event::Direction;
 
 use super::stage::{RecordedRun, Stage, lines};
 use crate::stdio::{ProgramOutput, StdioKind, StdioProgram, on_files};

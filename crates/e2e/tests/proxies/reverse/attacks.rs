@@ -1,6 +1,6 @@
 //! Who is turned away, and that nobody hears of it but the record.
 
-use proctor_core::event::{Direction, FindingKind};
+use proctor_record::event::{Direction, FindingKind};
 use proctor_wire::proxy::Admission;
 
 use super::raw::{RawServer, answer, ask};

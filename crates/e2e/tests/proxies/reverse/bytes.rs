@@ -1,7 +1,7 @@
 //! What passes is what was sent.
 
-use proctor_core::event::{Direction, WireKind};
 use proctor_core::suite::server::Transport;
+use proctor_record::event::{Direction, WireKind};
 
 use super::raw::{RawServer, answer, ask, chunk, chunked, request};
 use super::stage::{Stage, http, server};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use proctor_core::event::Direction::{ToClient, ToServer};
 use proctor_e2e::Fixture;
+use proctor_record::event::Direction::{ToClient, ToServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;

@@ -1,6 +1,6 @@
 //! The older HTTP, with its stream and its announced addresses.
 
-use proctor_core::event::{Direction, WireKind};
+use proctor_record::event::{Direction, WireKind};
 use proctor_wire::proxy::Admission;
 use tokio::io::BufReader;
 use tokio::net::TcpStream;
@@ -94,7 +94,7 @@ async fn an_announced_address_leads_through_the_proxy() {
             assert_eq!((opened.len(), opened[0].transport), (1, WireKind::Sse));
             assert_eq!(
                 record.findings(),
-                Vec::<&proctor_core::event::Finding>::new()
+                Vec::<&proctor_record::event::Finding>::new()
             );
         }
     }
@@ -147,7 +147,7 @@ async fn no_stream_is_an_answer_too() {
     assert_eq!(record.said(Direction::ToClient).len(), 3);
     let kinds: Vec<_> = record.folded.findings.iter().map(|f| f.kind).collect();
     // The answer `{}` to the notification, and no other.
-    assert_eq!(kinds, [proctor_core::event::FindingKind::Malformed]);
+    assert_eq!(kinds, [proctor_record::event::FindingKind::Malformed]);
 }
 
 #[tokio::test]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::Actor;
-use proctor_core::event::Direction::{ToClient, ToServer};
 use proctor_core::suite::Server;
 use proctor_core::suite::replies::Elicitation;
 use proctor_e2e::Fixture;
+use proctor_record::event::Actor;
+use proctor_record::event::Direction::{ToClient, ToServer};
 use proctor_wire::answers::{BoxedFuture, Sampler, SamplingReply, ServerRequestReplies};
 use proctor_wire::client::{Client, ConnectOptions, Era, ListLimits, Timeouts};
 use proctor_wire::proxy::Admission;
@@ -114,13 +114,13 @@ async fn compare(server: &Server, era: Era, calls: &[(&str, Value)]) {
 }
 
 /// What was said one way. Streams race, so their order is not told.
-fn sorted(record: &Record, way: proctor_core::event::Direction) -> Vec<String> {
+fn sorted(record: &Record, way: proctor_record::event::Direction) -> Vec<String> {
     let mut said = record.said(way);
     said.sort();
     said
 }
 
-fn answers(record: &Record) -> Vec<&proctor_core::transcript::CallOutcome> {
+fn answers(record: &Record) -> Vec<&proctor_record::transcript::CallOutcome> {
     let calls = record.folded.transcript.calls.iter();
     calls.map(|call| &call.answer).collect()
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use proctor_core::event::{
+use proctor_core::suite::Server;
+use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
+use proctor_record::event::{
     Actor, Body, ConnectionClosed, ConnectionOpened, Direction, Event, EventKind, Finding,
     HttpHead, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
 };
-use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
-use proctor_core::record::{RecordOptions, RunReader, RunWriter};
-use proctor_core::redact::Redactor;
-use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
+use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_record::record::{RecordOptions, RunReader, RunWriter};
+use proctor_record::redact::Redactor;
 use proctor_wire::proxy::{Admission, ProxyOptions, ReverseProxy};
 use proctor_wire::recorder::Recorder;
 use tempfile::TempDir;

@@ -5,12 +5,12 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use proctor_core::event::{Actor, Blame, Outcome, TrialEnded};
-use proctor_core::fold::{FoldOptions, fold_trial};
-use proctor_core::record::RunReader;
 use proctor_e2e::Fixture;
 use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::suite::SuiteFixture;
+use proctor_record::event::{Actor, Blame, Outcome, TrialEnded};
+use proctor_record::fold::{FoldOptions, fold_trial};
+use proctor_record::record::RunReader;
 use serde_json::{Value, json};
 
 use crate::canary::secret::Canary;

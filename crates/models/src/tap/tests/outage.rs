@@ -143,10 +143,10 @@ async fn malformed_replies_between_valid_ones_are_tolerated() {
     let malformed = ModelError::Malformed {
         detail: "not JSON".to_owned(),
     };
-    let reply = proctor_core::model::Reply {
-        turn: proctor_core::model::Turn::default(),
-        stop: proctor_core::model::StopReason::Done,
-        usage: proctor_core::model::Usage::default(),
+    let reply = proctor_record::model::Reply {
+        turn: proctor_record::model::Turn::default(),
+        stop: proctor_record::model::StopReason::Done,
+        usage: proctor_record::model::Usage::default(),
         raw: None,
     };
     for _ in 0..10 {

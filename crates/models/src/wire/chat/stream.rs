@@ -1,6 +1,6 @@
 //! A reply of Chat Completions as a stream of chunks.
 
-use proctor_core::model::{Reply, StopReason};
+use proctor_record::model::{Reply, StopReason};
 use serde_json::{Map, Value, json};
 
 use super::super::{Envelope, pieces};

@@ -1,6 +1,6 @@
 //! A complete reply of Gemini.
 
-use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, Thinking, Turn, Usage};
+use proctor_record::model::{Arguments, ModelRequest, Reply, StopReason, Thinking, Turn, Usage};
 use serde_json::{Value, json};
 
 use super::super::{Envelope, FormatError};
@@ -135,7 +135,7 @@ pub(super) fn whole(parts: &[Value], envelope: &Envelope<'_>) -> Value {
 
 /// Adds the fields that only the end of a reply has.
 pub(super) fn end(body: &mut Value, reply: &Reply) {
-    let is_malformed = |call: &proctor_core::model::ToolCall| {
+    let is_malformed = |call: &proctor_record::model::ToolCall| {
         matches!(call.arguments, Arguments::Malformed { .. })
     };
     let candidate = &mut body["candidates"][0];

@@ -1,6 +1,6 @@
 //! A reply of Gemini as a stream of partial replies.
 
-use proctor_core::model::Reply;
+use proctor_record::model::Reply;
 use serde_json::{Map, Value, json};
 
 use super::super::{Envelope, pieces};

@@ -1,6 +1,6 @@
 //! A complete reply of Messages.
 
-use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, Turn, Usage};
+use proctor_record::model::{Arguments, ModelRequest, Reply, StopReason, Turn, Usage};
 use serde_json::{Value, json};
 
 use super::super::{Envelope, FormatError};

@@ -1,6 +1,6 @@
 //! A reply of Messages as a stream of events.
 
-use proctor_core::model::Reply;
+use proctor_record::model::Reply;
 use serde_json::{Map, Value, json};
 
 use super::super::{Envelope, pieces};

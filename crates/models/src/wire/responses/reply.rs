@@ -1,6 +1,6 @@
 //! A complete reply of Responses.
 
-use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, ToolCall, Turn, Usage};
+use proctor_record::model::{Arguments, ModelRequest, Reply, StopReason, ToolCall, Turn, Usage};
 use serde_json::{Value, json};
 
 use super::super::{Envelope, FormatError};

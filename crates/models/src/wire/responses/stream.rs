@@ -1,6 +1,6 @@
 //! A reply of Responses as a stream of events.
 
-use proctor_core::model::Reply;
+use proctor_record::model::Reply;
 use serde_json::{Value, json};
 
 use super::super::{Envelope, pieces};

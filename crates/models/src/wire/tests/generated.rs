@@ -1,7 +1,7 @@
 //! Every reply survives every format, complete and as a stream, wherever the stream is split; and
 //! no input makes a parser panic.
 
-use proctor_core::model::{
+use proctor_record::model::{
     Arguments, ModelRequest, Reply, StopReason, Thinking, ToolCall, Turn, Usage,
 };
 use proptest::prelude::*;

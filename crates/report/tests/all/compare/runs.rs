@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use proctor_core::event::{
+use proctor_record::event::{
     Body, CheckEvaluated, EventKind, ModelAsked, ModelReplied, Outcome, PlannedAgent, PlannedCase,
     PlannedKnownFailure, PlannedOptions, Purpose, RECORD_VERSION, RunEnded, RunPlanned, RunStarted,
     ServerSeen, TrialEnded, TrialStarted,
 };
-use proctor_core::model::{StopReason, Usage};
-use proctor_core::record::RunWriter;
-use proctor_core::redact::Redactor;
-use proctor_core::verdict::Verdict;
+use proctor_record::model::{StopReason, Usage};
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
 
 /// A run to write.
 #[derive(Clone)]

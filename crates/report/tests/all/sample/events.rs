@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::event::{
+use proctor_record::event::{
     Actor, Blame, Body, CheckEvaluated, ConnectionId, ConnectionOpened, Direction, EventKind,
     ModelAsked, ModelReplied, Outcome, Phase, PlannedAgent, PlannedCase, Purpose, RECORD_VERSION,
     RunPlanned, RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted, WireKind,
 };
-use proctor_core::model::{StopReason, Usage};
-use proctor_core::record::{RecordError, RunWriter, TrialWriter};
-use proctor_core::verdict::Verdict;
+use proctor_record::model::{StopReason, Usage};
+use proctor_record::record::{RecordError, RunWriter, TrialWriter};
+use proctor_record::verdict::Verdict;
 
 pub(super) fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
     PlannedCase {

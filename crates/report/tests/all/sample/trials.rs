@@ -1,10 +1,10 @@
 //! The trials of the sample run: one of every sort.
 
-use proctor_core::event::{
+use proctor_record::event::{
     Blame, ConnectionClosed, ConnectionId, EventKind, Finding, FindingKind, Outcome, Phase, Purpose,
 };
-use proctor_core::record::{RecordError, RunWriter, TrialWriter};
-use proctor_core::verdict::Verdict;
+use proctor_record::record::{RecordError, RunWriter, TrialWriter};
+use proctor_record::verdict::Verdict;
 
 use super::HOSTILE;
 use super::events::{asked, call, ended, graded, opened, replied, step, text, trial};

@@ -2,8 +2,8 @@
 //!
 //! Its main type is [`Helper`]. Checks see a read through a helper as a read of the server.
 
-use proctor_core::hint::listed;
-use proctor_core::model::Tool;
+use proctor_record::hint::listed;
+use proctor_record::model::Tool;
 use serde_json::{Map, Value, json};
 
 use super::{ConnectedServer, ServerLoss, Toolbox, model_result, offers, rendering};

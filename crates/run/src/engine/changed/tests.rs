@@ -1,14 +1,14 @@
 use std::fs;
 use std::path::Path;
 
-use proctor_core::event::{
+use proctor_core::suite::Limits;
+use proctor_record::event::{
     EventKind, PlannedAgent, PlannedCase, RECORD_VERSION, RunPlanned, RunStarted, TrialEnded,
     TrialStarted,
 };
-use proctor_core::index::end_trial;
-use proctor_core::record::RunWriter;
-use proctor_core::redact::Redactor;
-use proctor_core::suite::Limits;
+use proctor_record::index::end_trial;
+use proctor_record::record::RunWriter;
+use proctor_record::redact::Redactor;
 
 use super::*;
 

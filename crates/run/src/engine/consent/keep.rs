@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use proctor_core::evals::consent::Consents;
-use proctor_core::problem::Problems;
+use proctor_record::problem::Problems;
 
 use crate::engine::error::EngineError;
 use crate::engine::host::{Host, HostNotice};

@@ -1,10 +1,10 @@
 //! Whether a suite can run here: its sources, agents, judge and servers.
 
-use proctor_core::event::Actor;
-use proctor_core::hint::counted;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::{Isolation, JudgeModel, Server, Suite};
 use proctor_models::{Model, Settings};
+use proctor_record::event::Actor;
+use proctor_record::hint::counted;
 use proctor_wire::client::ConnectOptions;
 use proctor_wire::recorder::Recorder;
 

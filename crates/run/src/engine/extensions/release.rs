@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use proctor_core::duration;
 use proctor_core::suite::{Environment, ReleasePackage, is_release};
 use proctor_models::{ModelOpenError, Settings, proxy};
+use proctor_record::duration;
 use proctor_wire::network::reason;
 use reqwest::header::{ACCEPT, USER_AGENT};
 use reqwest::redirect::Policy;

@@ -1,6 +1,6 @@
 //! The options of a run: those of the command line, over those of the run that it replays or resumes.
 
-use proctor_core::event::PlannedOptions;
+use proctor_record::event::PlannedOptions;
 
 use crate::engine::error::EngineError;
 use crate::engine::options::{CheckOptions, RunSource};

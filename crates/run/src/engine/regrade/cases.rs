@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proctor_core::check::Check;
-use proctor_core::event::{PlannedCase, PlannedEval, RunPlanned};
 use proctor_core::grades::GradedCase;
 use proctor_core::grading::CaseChecks;
 use proctor_core::regrade::CaseComparison;
 use proctor_core::suite::{self, Case, Level, ShippedEvalSet, Step, Suite, digest, parts};
+use proctor_record::event::{PlannedCase, PlannedEval, RunPlanned};
 
 use super::super::error::EngineError;
 

@@ -2,16 +2,16 @@
 //!
 //! The main type is [`RegradeJudge`].
 
-use proctor_core::event::PlannedOptions;
-use proctor_core::fold::{ClippedText, StepDone};
 use proctor_core::grading::JudgeGrade;
-use proctor_core::redact::Redactor;
 use proctor_core::regrade::RecordedTrial;
 use proctor_core::suite::step::values::TemplateValues;
 use proctor_core::suite::step::{Action, Judgement};
 use proctor_core::suite::template::{Reference, Template};
 use proctor_core::suite::{Step, Suite};
-use proctor_core::verdict::Verdict;
+use proctor_record::event::PlannedOptions;
+use proctor_record::fold::{ClippedText, StepDone};
+use proctor_record::redact::Redactor;
+use proctor_record::verdict::Verdict;
 
 use super::super::Engine;
 use super::super::calibrate::lone_judge;

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use proctor_core::check::{Check, SelectionMode};
-use proctor_core::event::{EventKind, ToolName, TrialEnded};
-use proctor_core::fold::FoldOptions;
-use proctor_core::record::{RecordError, RunReader, TrialFile};
-use proctor_core::redact::Redactor;
 use proctor_core::regrade::{
     Basis, CheckChange, CheckGrade, GradedTrial, NextRegrade, RecordedTrial, Regrading,
     inconclusive,
 };
 use proctor_core::selection::ToolChoice;
 use proctor_core::summary::{Summary, TrialResult};
+use proctor_record::event::{EventKind, ToolName, TrialEnded};
+use proctor_record::fold::FoldOptions;
+use proctor_record::record::{RecordError, RunReader, TrialFile};
+use proctor_record::redact::Redactor;
 
 use super::Regrade;
 use super::cases::KnownCase;

@@ -1,7 +1,7 @@
 //! Reads the variables of known CI services.
 
-use proctor_core::event::SourceContext;
 use proctor_core::suite::Environment;
+use proctor_record::event::SourceContext;
 
 /// The CI job of this process, if a known service runs it.
 pub(super) fn job(env: &Environment) -> Option<SourceContext> {

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proctor_contain::process::{GRACE, Process, ProcessExit, Spawn, SpawnError};
-use proctor_core::duration;
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
+use proctor_record::duration;
+use proctor_record::redact::Redactor;
 use tokio::io::AsyncReadExt;
 use tokio::time::{sleep, timeout};
 

@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use proctor_core::compare::{Comparison, tally};
-use proctor_core::record::RecordError;
 use proctor_core::statistics::{ALPHA, holm};
 use proctor_core::summary::Summary;
+use proctor_record::record::RecordError;
 
 use super::{SkippedSuite, SuiteEnd};
 use crate::engine::ending::RunResult;

@@ -2,7 +2,7 @@
 //!
 //! Main types: [`AcpCalls`] and [`AcpCall`]. Each call becomes one claim.
 
-use proctor_core::event::{AgentClaimed, Body, Claim};
+use proctor_record::event::{AgentClaimed, Body, Claim};
 use serde_json::Value;
 
 use super::dialect::Dialect;

@@ -3,8 +3,8 @@
 //! Main type: [`AcpClient`]. It knows nothing of processes and time, and tolerates any output of an
 //! agent.
 
-use proctor_core::event::AgentClaimed;
-use proctor_core::message::{Id, Message};
+use proctor_record::event::AgentClaimed;
+use proctor_record::message::{Id, Message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use super::failures::{self, AgentFailure, Outage};
 use super::policy::{self, PermissionDecision, Policy};
 use crate::external::{AgentReport, ServerRoute};
 use proctor_contain::process;
-use proctor_core::decision::last_words;
+use proctor_record::decision::last_words;
 use proctor_wire::rpc::{self, MessageHandler, PeerClose, Requests};
 
 /// The version of the protocol.

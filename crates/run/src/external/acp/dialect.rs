@@ -3,7 +3,7 @@
 //! Main type: [`Dialect`]. Each known agent has one, next to its preset, and it sets every field: a
 //! default that is wrong for an agent could turn an outage of its model into an answer.
 
-use proctor_core::model::Usage;
+use proctor_record::model::Usage;
 use serde_json::Value;
 
 use super::calls::AcpCall;

@@ -2,7 +2,7 @@
 //!
 //! Main type: [`AgentFailure`].
 
-use proctor_core::model::Usage;
+use proctor_record::model::Usage;
 use serde_json::Value;
 
 use super::dialect::Dialect;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
+use proctor_record::redact::Redactor;
 
 use super::client::AcpClient;
 use super::policy::Policy;

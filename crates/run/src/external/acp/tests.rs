@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use proctor_core::builtin_agent::BuiltinAgent;
-use proctor_core::event::{AgentClaimed, Body};
 use proctor_core::suite::server::AllowedTools;
+use proctor_record::event::{AgentClaimed, Body};
 use serde_json::{Value, json};
 
 use super::Acp;

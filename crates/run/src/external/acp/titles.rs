@@ -3,8 +3,8 @@
 //! Its main type is [`Titles`]. A title is compared as a whole: a part never grants anything, and
 //! an ambiguous title is allowed only if all matching tools are.
 
-use proctor_core::hint::listed;
 use proctor_core::suite::server::AllowedTools;
+use proctor_record::hint::listed;
 
 use super::calls::AcpCall;
 use super::policy::{PermissionDecision, named};

@@ -3,9 +3,9 @@
 //! Its tools are never deferred, and it waits for slow servers: otherwise their tools would be
 //! missing from the first model request.
 
-use proctor_core::event::{AgentClaimed, Claim};
-use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
+use proctor_record::event::{AgentClaimed, Claim};
+use proctor_record::model::Usage;
 use serde_json::{Map, Value, json};
 
 use super::{Cli, aliases, body, never_a_command, plain, said, text};

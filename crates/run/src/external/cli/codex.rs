@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
-use proctor_core::event::{AgentClaimed, Claim};
-use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
+use proctor_record::event::{AgentClaimed, Claim};
+use proctor_record::model::Usage;
 use serde_json::Value;
 
 use super::{AssignmentError, Cli, aliases, body, said, text};

@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
-use proctor_core::event::{AgentClaimed, Claim};
-use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
+use proctor_record::event::{AgentClaimed, Claim};
+use proctor_record::model::Usage;
 use serde_json::{Map, Value, json};
 
 use super::{AssignmentError, Cli, aliases, body, command, said, text};

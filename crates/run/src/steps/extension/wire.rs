@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proctor_core::event::FindingKind;
-use proctor_core::message::{Id, Message};
-use proctor_core::redact::Redactor;
+use proctor_record::event::FindingKind;
+use proctor_record::message::{Id, Message};
+use proctor_record::redact::Redactor;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -32,7 +32,7 @@ const QUEUE: usize = 16;
 pub(super) enum ExtensionWireError {
     #[error("it answered with error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
-    #[error("no response within {}", proctor_core::duration::render(*.0))]
+    #[error("no response within {}", proctor_record::duration::render(*.0))]
     TimedOut(Duration),
     #[error("malformed response: {0}")]
     Malformed(String),

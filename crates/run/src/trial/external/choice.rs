@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Blame, Body, Phase, SelectedCall, TrialEnded};
-use proctor_core::fold::FoldedTrial;
-use proctor_core::record::{Blobs, EventReader, RecordError};
-use proctor_core::transcript::{Call, CallOutcome};
+use proctor_record::event::{Blame, Body, Phase, SelectedCall, TrialEnded};
+use proctor_record::fold::FoldedTrial;
+use proctor_record::record::{Blobs, EventReader, RecordError};
+use proctor_record::transcript::{Call, CallOutcome};
 
 use super::super::Trial;
 use super::super::ending::errored;

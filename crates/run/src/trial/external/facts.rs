@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use proctor_core::event::{
+use proctor_record::event::{
     Actor, ConnectionId, Direction, Event, EventKind, FindingKind, HttpFailure,
 };
-use proctor_core::message::{self, Message, MessageKind};
-use proctor_core::record::{Blobs, RecordError};
+use proctor_record::message::{self, Message, MessageKind};
+use proctor_record::record::{Blobs, RecordError};
 
 /// The contacts between an agent and the servers of a trial.
 #[derive(Debug, Default, PartialEq, Eq)]

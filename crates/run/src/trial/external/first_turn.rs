@@ -4,9 +4,9 @@
 
 use std::collections::HashSet;
 
-use proctor_core::event::{Event, EventKind, Purpose};
-use proctor_core::model::Turn;
-use proctor_core::record::{Blobs, RecordError};
+use proctor_record::event::{Event, EventKind, Purpose};
+use proctor_record::model::Turn;
+use proctor_record::record::{Blobs, RecordError};
 
 /// The calls of the first turn, as far as the record shows them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

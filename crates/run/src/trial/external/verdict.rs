@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::decision::TrialFailure;
-use proctor_core::event::{Blame, TrialEnded};
-use proctor_core::hint::listed;
 use proctor_core::suite::Limits;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::AllowedTools;
+use proctor_record::decision::TrialFailure;
+use proctor_record::event::{Blame, TrialEnded};
+use proctor_record::hint::listed;
 
 use super::super::early_end::ended;
 use super::super::ending::{errored, failed, timed_out};

@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proctor_core::event::{Body, EventKind, SelectedCall, ToolName};
-use proctor_core::message::{Message, MessageKind};
+use proctor_record::event::{Body, EventKind, SelectedCall, ToolName};
+use proctor_record::message::{Message, MessageKind};
 use proctor_wire::edit::{ClientMessageAction, Edit, Editor, Passage};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::rpc;

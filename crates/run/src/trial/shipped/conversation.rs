@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mcp_evals::{Content, Role};
-use proctor_core::model::{Arguments, Media, ModelMessage, ToolCall, ToolResult, Turn};
+use proctor_record::model::{Arguments, Media, ModelMessage, ToolCall, ToolResult, Turn};
 use serde_json::Value;
 
 use crate::agent::Toolbox;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::WireKind;
 use proctor_core::suite::Server;
 use proctor_core::suite::protocol::ProtocolPin;
 use proctor_core::suite::server::Transport;
+use proctor_record::event::WireKind;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -112,7 +112,7 @@ impl UnprobedConnection {
                     }
                     Ok(Err(error)) => return Err(not_up(server, &error.to_string())),
                     Err(_) => {
-                        let set = proctor_core::duration::brief(options.timeouts.connect);
+                        let set = proctor_record::duration::brief(options.timeouts.connect);
                         let reason = format!("its event stream did not open within {set}");
                         return Err(not_up(server, &reason));
                     }
@@ -279,7 +279,7 @@ impl UnprobedConnection {
             | HandshakeError::OtherVersion(reason)
             | HandshakeError::Unauthorized(reason) => (reason, self.stderr()),
             HandshakeError::TimedOut => {
-                let set = proctor_core::duration::brief(set);
+                let set = proctor_record::duration::brief(set);
                 (format!("no response within {set}"), self.stderr())
             }
             HandshakeError::Gone => {

@@ -3,7 +3,7 @@
 //! Its main type is [`ClientMessage`]. Batches and malformed messages go to the server.
 
 use mcp_evals::METHOD;
-use proctor_core::message::{Id, Message, MessageKind};
+use proctor_record::message::{Id, Message, MessageKind};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

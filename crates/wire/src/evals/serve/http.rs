@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proctor_core::event::Actor;
 use proctor_core::suite::{Environment, Server};
+use proctor_record::event::Actor;
 
 use super::EvalsResponder;
 use crate::auth::Credentials;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use proctor_core::problem::Problems;
+use proctor_record::problem::Problems;
 
 use super::{EvalsResponder, ServeNotice, load};
 

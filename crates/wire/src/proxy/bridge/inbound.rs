@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::worker;
 use data_encoding::BASE64;
 use http::HeaderMap;
-use proctor_core::message::{Id, Message, MessageKind};
+use proctor_record::message::{Id, Message, MessageKind};
 use serde_json::value::RawValue;
 
 use super::router::ClientRequest;

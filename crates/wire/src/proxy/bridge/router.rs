@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::worker;
 use bytes::Bytes;
-use proctor_core::message::{Id, Message, MessageKind};
+use proctor_record::message::{Id, Message, MessageKind};
 use serde_json::value::RawValue;
 
 /// The maximum number of messages that wait for a stream, and their maximum total size.

@@ -18,8 +18,8 @@ use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use proctor_core::event::{Direction, FindingKind};
-use proctor_core::message::tolerant::LenientReading;
+use proctor_record::event::{Direction, FindingKind};
+use proctor_record::message::tolerant::LenientReading;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use proctor_core::event::{ConnectionEnd, Direction, EndedBy, FindingKind};
-use proctor_core::message::{Id, UNWANTED};
+use proctor_record::event::{ConnectionEnd, Direction, EndedBy, FindingKind};
+use proctor_record::message::{Id, UNWANTED};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::JoinHandle;

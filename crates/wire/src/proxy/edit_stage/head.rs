@@ -2,7 +2,7 @@
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
-use proctor_core::message::{Message, MessageKind};
+use proctor_record::message::{Message, MessageKind};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

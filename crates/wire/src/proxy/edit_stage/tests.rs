@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use proctor_core::event::Actor;
 use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_core::suite::{Environment, Server};
+use proctor_record::event::Actor;
 use proptest::prelude::*;
 
 use super::*;

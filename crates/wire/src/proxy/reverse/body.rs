@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use proctor_core::event::{Direction, EndedBy, HttpFailure};
-use proctor_core::record::MAX_FRAME;
+use proctor_record::event::{Direction, EndedBy, HttpFailure};
+use proctor_record::record::MAX_FRAME;
 
 use super::endpoints::Endpoints;
 use super::exchange::ProxyExchange;

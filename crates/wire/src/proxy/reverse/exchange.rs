@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use proctor_core::event::{Direction, FindingKind, HttpFailure};
+use proctor_record::event::{Direction, FindingKind, HttpFailure};
 
 use crate::recorder::{ConnectionTap, OversizedMessage};
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use http::header::{CONTENT_LENGTH, LOCATION, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
-use proctor_core::event::{ConnectionEnd, Direction, EndedBy, HttpFailure, WireKind};
 use proctor_core::suite::Server;
+use proctor_record::event::{ConnectionEnd, Direction, EndedBy, HttpFailure, WireKind};
 
 use super::body::{BodyKind, RecordedBody};
 use super::exchange::{ExchangeKind, ProxyExchange};

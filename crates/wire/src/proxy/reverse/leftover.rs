@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use proctor_core::event::Direction;
+use proctor_record::event::Direction;
 
 use super::exchange::ProxyExchange;
 use crate::transport::frames::BodyCollector;

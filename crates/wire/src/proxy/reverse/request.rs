@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
-use proctor_core::event::{EndedBy, HttpFailure};
+use proctor_record::event::{EndedBy, HttpFailure};
 
 use super::body::BodyKind;
 use super::exchange::ProxyExchange;

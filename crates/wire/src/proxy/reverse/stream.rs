@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use proctor_core::event::{ConnectionEnd, Direction, EndedBy};
+use proctor_record::event::{ConnectionEnd, Direction, EndedBy};
 
 use super::endpoints::Endpoints;
 use super::exchange::ProxyExchange;

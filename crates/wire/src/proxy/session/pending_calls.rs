@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::worker;
 use memchr::memmem;
-use proctor_core::event::Direction;
-use proctor_core::message::{Id, MessageKind};
+use proctor_record::event::Direction;
+use proctor_record::message::{Id, MessageKind};
 
 /// The ids of calls without a response.
 #[derive(Default)]

@@ -8,8 +8,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use proctor_core::event::Direction;
-use proctor_core::record::MAX_FRAME;
+use proctor_record::event::Direction;
+use proctor_record::record::MAX_FRAME;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::super::framer::{FramedLine, Framer};

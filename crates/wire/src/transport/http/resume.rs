@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use proctor_core::event::Direction;
+use proctor_record::event::Direction;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 

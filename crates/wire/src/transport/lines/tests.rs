@@ -1,4 +1,4 @@
-use proctor_core::message::{Id, Message};
+use proctor_record::message::{Id, Message};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, duplex};
 

@@ -106,7 +106,7 @@ fn push(comment: &str, eval: Value, out: &mut String) {
 mod tests {
     use mcp_evals::validate_with_tools;
     use proctor_core::evals::file::EvalsFile;
-    use proctor_core::problem::{Problems, SourceText};
+    use proctor_record::problem::{Problems, SourceText};
 
     use super::super::super::samples::offer;
     use super::*;
@@ -134,11 +134,11 @@ mod tests {
         assert!(report.is_valid(), "{report}");
         assert_eq!(evals.len(), 4);
         let first = evals[0].to_value();
-        assert!(proctor_core::json::equal(
+        assert!(proctor_record::json::equal(
             &first["expected"]["content"],
             &content
         ));
-        assert!(proctor_core::json::equal(
+        assert!(proctor_record::json::equal(
             &first["input"]["arguments"],
             &arguments
         ));

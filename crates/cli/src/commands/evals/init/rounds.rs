@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use proctor_core::draft::volatile::machine_path;
-use proctor_core::json;
 use proctor_core::suite::Server;
+use proctor_record::json;
 use proctor_wire::client::{CallError, Client, ListLimits};
 use serde_json::Value;
 use tokio::time::Instant;

@@ -3,7 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets};
 use mcp_evals::{EvalFinding, EvalStatus, ListedEval, Severity};
 use proctor_core::printable::printable;
-use proctor_core::redact::Redactor;
+use proctor_record::redact::Redactor;
 use serde_json::Value;
 
 use crate::commands::counted;

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use proctor_core::fold::Fold;
-use proctor_core::hint::listed;
-use proctor_core::record::{Position, RunReader};
 use proctor_core::trial_names::NamedTrial;
+use proctor_record::fold::Fold;
+use proctor_record::hint::listed;
+use proctor_record::record::{Position, RunReader};
 use proctor_report::conversation::{ConversationOptions, Follower};
 
 use super::heading;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use proctor_record::hint::nearest_hint;
+use proctor_record::phase::Phase;
+use proctor_record::problem::{Code, Problem, Span, WithSpan};
+
 use super::{OneStep, RowNames, StepOwner};
 use crate::decode::{LooseText, Table};
 use crate::document::{Node, NodeValue};
-use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
-use crate::phase::Phase;
-use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::suite::step::PatternTemplate;
 use crate::suite::template::{Reference, Template, TemplateValue};
 

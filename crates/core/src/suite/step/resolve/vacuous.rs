@@ -1,11 +1,12 @@
 //! Finds checks that prove nothing: scripts and criteria that can't fail, and ignored arguments.
 
+use proctor_record::hint::nearest;
+use proctor_record::phase::Phase;
+use proctor_record::problem::{Code, Problem, Span};
+
 use super::OneStep;
 use crate::decode::Decode;
 use crate::document::{Node, NodeValue};
-use crate::hint::nearest;
-use crate::phase::Phase;
-use crate::problem::{Code, Problem, Span};
 use crate::suite::files;
 use crate::suite::step::ScriptSource;
 use crate::suite::step_file::ServerToolFile;

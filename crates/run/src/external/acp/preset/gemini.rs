@@ -13,8 +13,8 @@ use crate::external::acp::dialect::Dialect;
 use crate::external::acp::policy::fold;
 use crate::external::{Assignment, AssignmentError};
 use proctor_core::builtin_agent::BuiltinAgent;
-use proctor_core::model::Usage;
 use proctor_models::WireFormat;
+use proctor_record::model::Usage;
 
 pub(crate) static PRESET: Preset = Preset {
     agent: BuiltinAgent::Gemini,

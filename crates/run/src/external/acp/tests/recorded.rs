@@ -1,6 +1,6 @@
 //! Recorded output of real agents, shortened: one allowed call of `get-sum`, and an answer.
 
-use proctor_core::model::Usage;
+use proctor_record::model::Usage;
 
 use super::*;
 

@@ -1,8 +1,8 @@
 //! The parsing of each agent's output. The lines are from the real programs (claude 2.1.325, codex
 //! 0.166.0, copilot 1.0.102), shortened.
 
-use proctor_core::event::Claim;
-use proctor_core::model::Usage;
+use proctor_record::event::Claim;
+use proctor_record::model::Usage;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
-use proctor_core::event::Outcome;
 use proctor_core::suite::server::{ClientSettings, Transport};
+use proctor_record::event::Outcome;
 
 use super::*;
 

@@ -1,8 +1,8 @@
 use std::time::Instant;
 
-use proctor_core::event::{Actor, EventKind, RECORD_VERSION, RunStarted, TrialStarted, WireKind};
-use proctor_core::record::{RunWriter, TrialWriter};
-use proctor_core::redact::Redactor;
+use proctor_record::event::{Actor, EventKind, RECORD_VERSION, RunStarted, TrialStarted, WireKind};
+use proctor_record::record::{RunWriter, TrialWriter};
+use proctor_record::redact::Redactor;
 use proptest::prelude::*;
 
 use super::*;
