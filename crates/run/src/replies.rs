@@ -11,7 +11,8 @@ use proctor_core::suite::replies::{ClientReplies, Sampling};
 use proctor_core::suite::step::values::FillError;
 use proctor_models::{AskError, ModelClient};
 use proctor_record::model::{Media, ModelMessage, ModelRequest, StopReason, Turn};
-use proctor_wire::answers::{BoxedFuture, Sampler, SamplingReply, ServerRequestReplies};
+use proctor_wire::answers::{Sampler, SamplingReply, ServerRequestReplies};
+use proctor_wire::worker::BoxedFuture;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -105,7 +106,7 @@ impl TrialSampler {
 }
 
 impl Sampler for TrialSampler {
-    fn sample(&self, params: Value) -> BoxedFuture<Result<Value, String>> {
+    fn sample(&self, params: Value) -> BoxedFuture<'static, Result<Value, String>> {
         let (asker, failure) = (self.asker.clone(), self.failure.clone());
         let mut is_needed = self.is_needed.clone();
         Box::pin(async move {

@@ -4,21 +4,18 @@
 //! server never hangs; only a model that answers a sampling request takes its time.
 
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proctor_core::suite::replies::{Elicitation, UnfitReply};
 use serde_json::{Map, Value, json};
+
+use crate::worker::BoxedFuture;
 
 /// The method with which a server asks for a model's reply.
 pub(crate) const SAMPLING: &str = "sampling/createMessage";
 
 /// A result as JSON, or the code and message of an error.
 pub(crate) type ReplyOutcome = Result<String, (i64, String)>;
-
-/// A future that may run on another thread.
-pub type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The configured replies to a server's own requests. Each configured reply is also declared as a
 /// capability, because servers only use declared capabilities.
@@ -43,7 +40,7 @@ pub enum SamplingReply {
 /// Answers sampling requests.
 pub trait Sampler: Send + Sync {
     /// The result for a request with these parameters, or why there is none.
-    fn sample(&self, params: Value) -> BoxedFuture<Result<Value, String>>;
+    fn sample(&self, params: Value) -> BoxedFuture<'static, Result<Value, String>>;
 }
 
 /// What was replied on a connection.
@@ -57,7 +54,7 @@ struct ReplyLog {
 /// A reply to one request of the server.
 pub(crate) enum ServerReply {
     Now(ReplyOutcome),
-    Later(BoxedFuture<ReplyOutcome>),
+    Later(BoxedFuture<'static, ReplyOutcome>),
 }
 
 impl ServerReply {

@@ -24,10 +24,11 @@ pub(crate) use self::failure::{RequestFailure, shown_body};
 use self::route::CutRoute;
 pub(crate) use self::route::MessageSource;
 use self::state::{PeerState, PendingResponse};
-use crate::answers::{BoxedFuture, ReplyOutcome, ServerReply, ServerRequestReplies};
+use crate::answers::{ReplyOutcome, ServerReply, ServerRequestReplies};
 use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 pub(crate) use crate::rpc::PeerClose;
 use crate::rpc::{self, FindingSubject, MessageHandler, PastRequest, RpcError};
+use crate::worker::BoxedFuture;
 
 /// The notification for progress of a request.
 const PROGRESS: &str = "notifications/progress";
@@ -56,7 +57,7 @@ pub(crate) struct Peer {
 pub(crate) enum AnswerMessage {
     Ready(Vec<u8>),
     /// A model still has to answer.
-    Later(BoxedFuture<Vec<u8>>),
+    Later(BoxedFuture<'static, Vec<u8>>),
 }
 
 /// A request without a response.

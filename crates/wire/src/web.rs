@@ -2,6 +2,9 @@
 //!
 //! Its main type is [`Web`]. Dropping its handle ends it and every exchange. If a client
 //! disconnects, its handler is dropped at the next await, but it always starts.
+//!
+//! The server is compiled once, in this crate, which is built for speed: handlers are boxed, and so are the futures that
+//! start servers.
 
 mod begun;
 mod slow_client;
@@ -9,6 +12,7 @@ mod slow_client;
 use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +27,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use self::begun::HandlerTask;
 use self::slow_client::ImpatientStream;
+use crate::worker::BoxedFuture;
 
 /// The answer to a connection over the limit.
 const TOO_MANY: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\n\
@@ -35,6 +40,10 @@ pub type ResponseBody = http_body_util::combinators::UnsyncBoxBody<Bytes, Connec
 /// A request whose body may still be arriving.
 pub type IncomingRequest = http::Request<Incoming>;
 pub type OutgoingResponse = http::Response<ResponseBody>;
+
+/// Answers requests.
+type Handler = Arc<dyn Fn(IncomingRequest) -> BoxedFuture<'static, Answer> + Send + Sync>;
+type Answer = Result<OutgoingResponse, ConnectionAbort>;
 
 /// The local address at which a request arrived, as a request extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +88,8 @@ impl Web {
     /// Serves on a loopback port; 0 picks a free port. Must be called within a tokio runtime.
     pub async fn start<S, F>(port: u16, serve: S) -> io::Result<Self>
     where
-        S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
-        F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
+        S: Fn(IncomingRequest) -> F + Send + Sync + 'static,
+        F: Future<Output = Answer> + Send + 'static,
     {
         Self::limited(port, WebLimits::default(), serve).await
     }
@@ -88,17 +97,28 @@ impl Web {
     /// Like [`Web::start`], with limits.
     pub async fn limited<S, F>(port: u16, limits: WebLimits, serve: S) -> io::Result<Self>
     where
-        S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
-        F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
+        S: Fn(IncomingRequest) -> F + Send + Sync + 'static,
+        F: Future<Output = Answer> + Send + 'static,
     {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
-        let address = listener.local_addr()?;
-        let (stop, stopped) = oneshot::channel();
-        let accepting = tokio::spawn(accept(listener, limits, serve, stopped));
-        Ok(Self {
-            address,
-            accepting,
-            stop: Some(stop),
+        let serve: Handler = Arc::new(move |request| Box::pin(serve(request)));
+        Self::listen(port, limits, serve).await
+    }
+
+    fn listen(
+        port: u16,
+        limits: WebLimits,
+        serve: Handler,
+    ) -> BoxedFuture<'static, io::Result<Self>> {
+        Box::pin(async move {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+            let address = listener.local_addr()?;
+            let (stop, stopped) = oneshot::channel();
+            let accepting = tokio::spawn(accept(listener, limits, serve, stopped));
+            Ok(Self {
+                address,
+                accepting,
+                stop: Some(stop),
+            })
         })
     }
 
@@ -120,15 +140,12 @@ impl Drop for Web {
     }
 }
 
-async fn accept<S, F>(
+async fn accept(
     listener: TcpListener,
     limits: WebLimits,
-    serve: S,
+    serve: Handler,
     mut stopped: oneshot::Receiver<()>,
-) where
-    S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
-{
+) {
     // Dropped with this task, and all connections with it.
     let mut connections = JoinSet::new();
     loop {
@@ -150,11 +167,7 @@ async fn accept<S, F>(
     }
 }
 
-async fn converse<S, F>(stream: TcpStream, limits: WebLimits, serve: S)
-where
-    S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
-{
+async fn converse(stream: TcpStream, limits: WebLimits, serve: Handler) {
     // Small messages must not wait to be combined; without this they are only slower.
     let _ = stream.set_nodelay(true);
     let address = stream.local_addr().ok().map(ListenAddress);

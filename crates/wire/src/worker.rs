@@ -2,6 +2,7 @@
 //! megabytes takes longer than other tasks can wait, and so does the disk.
 
 use std::ops::Deref;
+use std::pin::Pin;
 
 use proctor_record::message::{self, Message, MessageParseError};
 use serde::Deserialize;
@@ -9,6 +10,10 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Bodies from this size on can take longer than 10 ms to process.
 const LARGE: usize = 128 * 1024;
+
+/// A future that may run on any thread. It is compiled in the crate that boxes it, while an async function is compiled in
+/// the crate that polls it.
+pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Processes a body of this size, outside of the async worker if it is large.
 pub fn on_body<T>(bytes: usize, work: impl FnOnce() -> T) -> T {

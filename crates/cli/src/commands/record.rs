@@ -6,7 +6,6 @@ mod conclusion;
 mod web;
 
 use std::path::Path;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -180,7 +179,7 @@ fn on_stdio(
             }
             SessionEndReason::Proctor
         };
-        let serving = pin!(serve(server, options, streams, leave));
+        let serving = serve(server, options, streams, Box::pin(leave));
         until_the_end(serving, stops, tell).await
     });
     if let Some(leaving) = leaving {

@@ -24,6 +24,7 @@ use super::refusals::Refusals;
 use super::server_process::ServerStartError;
 use super::{ProxyError, ProxyOptions};
 use crate::web::IncomingRequest;
+use crate::worker::BoxedFuture;
 
 /// The only path of the bridge.
 const PATH: &str = "/mcp";
@@ -39,7 +40,16 @@ pub struct Bridge {
 impl Bridge {
     /// Serves the server on a loopback port; 0 picks a free port. The first request starts the
     /// server. Must be called within a tokio runtime.
-    pub async fn start(
+    pub fn start<'a>(
+        server: &'a Server,
+        options: &'a ProxyOptions,
+        port: u16,
+        admission: Admission,
+    ) -> BoxedFuture<'a, Result<Self, ProxyError>> {
+        Box::pin(Self::open(server, options, port, admission))
+    }
+
+    async fn open(
         server: &Server,
         options: &ProxyOptions,
         port: u16,

@@ -25,6 +25,7 @@ use super::door::{Admission, Door};
 use super::refusals::Refusals;
 use super::upstream::Upstream;
 use super::{ProxyError, ProxyOptions};
+use crate::worker::BoxedFuture;
 
 /// An HTTP server on loopback, until this is closed or dropped.
 pub struct ReverseProxy {
@@ -37,7 +38,16 @@ pub struct ReverseProxy {
 impl ReverseProxy {
     /// Serves a server on a loopback port; 0 picks a free port. Must be called within a tokio
     /// runtime.
-    pub async fn start(
+    pub fn start<'a>(
+        server: &'a Server,
+        options: &'a ProxyOptions,
+        port: u16,
+        admission: Admission,
+    ) -> BoxedFuture<'a, Result<Self, ProxyError>> {
+        Box::pin(Self::open(server, options, port, admission))
+    }
+
+    async fn open(
         server: &Server,
         options: &ProxyOptions,
         port: u16,

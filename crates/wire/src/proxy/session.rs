@@ -27,6 +27,7 @@ use self::pump::{Pump, PumpEnd};
 use super::ProxyOptions;
 use super::server_process::{ServerProcess, ServerStartError};
 use crate::recorder::ConnectionTap;
+use crate::worker::BoxedFuture;
 use proctor_contain::process::{Process, ProcessExit};
 
 /// How long a server may take to exit after its client disconnected.
@@ -115,15 +116,17 @@ impl SessionEnd {
 }
 
 /// Starts a server and connects a client to it, until either has ended or `leave` resolves.
-pub async fn serve(
-    server: &Server,
-    options: &ProxyOptions,
+pub fn serve<'a>(
+    server: &'a Server,
+    options: &'a ProxyOptions,
     client: ClientStreams,
-    leave: impl Future<Output = SessionEndReason>,
-) -> Result<SessionEnd, ServerStartError> {
-    let (started, stderr) = ServerProcess::start_with_stderr(server, options)?;
-    let session = ProxySession::new(started, stderr, client);
-    Ok(session.run(leave).await.0)
+    leave: BoxedFuture<'a, SessionEndReason>,
+) -> BoxedFuture<'a, Result<SessionEnd, ServerStartError>> {
+    Box::pin(async move {
+        let (started, stderr) = ServerProcess::start_with_stderr(server, options)?;
+        let session = ProxySession::new(started, stderr, client);
+        Ok(session.run(leave).await.0)
+    })
 }
 
 /// A client and its server process.

@@ -9,10 +9,11 @@ use proctor_core::suite::replies::Elicitation;
 use proctor_e2e::Fixture;
 use proctor_record::event::Actor;
 use proctor_record::event::Direction::{ToClient, ToServer};
-use proctor_wire::answers::{BoxedFuture, Sampler, SamplingReply, ServerRequestReplies};
+use proctor_wire::answers::{Sampler, SamplingReply, ServerRequestReplies};
 use proctor_wire::client::{Client, ConnectOptions, Era, ListLimits, Timeouts};
 use proctor_wire::proxy::Admission;
 use proctor_wire::recorder::Recorder;
+use proctor_wire::worker::BoxedFuture;
 use serde_json::{Map, Value, json};
 
 use super::listening::EverythingServer;
@@ -29,7 +30,7 @@ fn arguments(value: &Value) -> Map<String, Value> {
 struct Hesitant;
 
 impl Sampler for Hesitant {
-    fn sample(&self, _: Value) -> BoxedFuture<Result<Value, String>> {
+    fn sample(&self, _: Value) -> BoxedFuture<'static, Result<Value, String>> {
         let content = json!({"type": "text", "text": "hm"});
         let said = json!({"role": "assistant", "content": content, "model": "m"});
         Box::pin(std::future::ready(Ok(said)))
