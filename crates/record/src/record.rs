@@ -27,6 +27,7 @@ mod state;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod trial_writer;
 mod unused;
 mod writer;
 mod written;
@@ -41,11 +42,11 @@ pub use self::name::{trial_name, trial_stem};
 pub use self::reader::{RunReader, TrialFile};
 pub use self::references::{blobs_of, last_event};
 pub use self::state::{lock, make_folder};
-pub use self::unused::is_unused;
-pub use self::writer::{
-    Bodies, EndedTrial, QueueCapacity, RecordOptions, RedactedEvent, RunWriter, TrialStarter,
-    TrialWriter,
+pub use self::trial_writer::{
+    Bodies, EndedTrial, QueueCapacity, RedactedEvent, TrialStarter, TrialWriter,
 };
+pub use self::unused::is_unused;
+pub use self::writer::{RecordOptions, RunWriter};
 pub use self::written::{EventsSince, WrittenEvents, WrittenSince};
 
 /// A longer body is stored as a blob.
