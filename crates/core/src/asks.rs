@@ -5,17 +5,15 @@
 //! request and its tools are recorded together. Each turn of a conversation sends all messages again, so the log reads
 //! the known ones only to see that they are the same: it serializes and hashes what is new.
 
-mod fingerprint;
 #[cfg(test)]
 mod tests;
 
 use data_encoding::HEXLOWER;
 use proctor_record::event::{Body, EventKind, ModelAsked, Purpose};
-use proctor_record::model::{ModelRequest, Tools};
+use proctor_record::model::{Fingerprints, ModelRequest, Tools};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use self::fingerprint::Fingerprints;
 use crate::replay;
 
 /// The model requests of one trial.

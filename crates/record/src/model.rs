@@ -2,12 +2,16 @@
 //!
 //! Main types: [`ModelRequest`] and [`Reply`]. The record stores conversations in this form too.
 
+mod fingerprint;
+
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
+
+pub use self::fingerprint::Fingerprints;
 
 /// A request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -7,16 +7,14 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use serde_json::{Map, Value};
 
-use proctor_record::model::{
-    Arguments, Media, ModelMessage, ModelRequest, ToolResult, Tools, Turn,
-};
+use super::{Arguments, Media, ModelMessage, ModelRequest, ToolResult, Tools, Turn};
 
 /// Computes fingerprints with one key.
 #[derive(Default)]
-pub(super) struct Fingerprints(RandomState);
+pub struct Fingerprints(RandomState);
 
 impl Fingerprints {
-    pub(super) fn message(&self, message: &ModelMessage) -> u64 {
+    pub fn message(&self, message: &ModelMessage) -> u64 {
         let mut hash = self.0.build_hasher();
         std::mem::discriminant(message).hash(&mut hash);
         match message {
@@ -33,12 +31,12 @@ impl Fingerprints {
         hash.finish()
     }
 
-    pub(super) fn tools(&self, tools: &Tools) -> u64 {
+    pub fn tools(&self, tools: &Tools) -> u64 {
         self.0.hash_one(tools.text())
     }
 
     /// Everything besides the messages. `tools` is the fingerprint of the tools.
-    pub(super) fn frame(&self, request: &ModelRequest, tools: u64) -> u64 {
+    pub fn frame(&self, request: &ModelRequest, tools: u64) -> u64 {
         let mut hash = self.0.build_hasher();
         request.system.hash(&mut hash);
         tools.hash(&mut hash);
