@@ -16,6 +16,7 @@ mod ends;
 mod finding;
 mod gates;
 mod known_failure;
+mod line;
 mod planned;
 mod selection;
 mod shard;

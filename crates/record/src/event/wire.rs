@@ -90,6 +90,16 @@ pub enum Direction {
     ToClient,
 }
 
+impl Direction {
+    /// The word in a record.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ToServer => "toServer",
+            Self::ToClient => "toClient",
+        }
+    }
+}
+
 /// The content of a message or text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

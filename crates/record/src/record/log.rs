@@ -135,7 +135,8 @@ impl EventLog {
             at,
             event: what,
         };
-        serde_json::to_writer(&mut self.line, &event)
+        event
+            .write(&mut self.line)
             .map_err(|error| RecordError::io("write", self.path())(error.into()))?;
         debug_assert_eq!(
             events::event(&self.line, false).as_ref(),
