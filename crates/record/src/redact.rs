@@ -20,9 +20,11 @@ mod views;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
-use self::heads::HarmlessHeads;
+use memchr::memmem::Finder;
+
+use self::heads::KnownHeads;
 pub use self::names::is_secret_name;
 use self::search::Forms;
 use self::shapes::Shapes;
@@ -30,6 +32,9 @@ use self::views::Layer;
 
 /// The start of every replacement.
 const MARKER: &str = "[redacted:";
+
+/// Built once: that takes longer than to search most messages.
+static MARKERS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(MARKER));
 
 /// The longest name that a replacement shows.
 const NAME_CHARS: usize = 64;
@@ -47,7 +52,7 @@ pub struct Redactor {
     learned: SharedSecrets,
     /// Those that every redactor of the process knows.
     obtained: SharedSecrets,
-    heads: Arc<Mutex<HarmlessHeads>>,
+    heads: Arc<Mutex<KnownHeads>>,
 }
 
 #[derive(Debug)]
@@ -332,7 +337,7 @@ fn segments(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
 fn next_marker(bytes: &[u8], from: usize) -> Option<Range<usize>> {
     let mut at = from;
     loop {
-        let start = at + memchr::memmem::find(&bytes[at..], MARKER.as_bytes())?;
+        let start = at + MARKERS.find(&bytes[at..])?;
         let name = start + MARKER.len();
         let length = bytes[name..]
             .iter()

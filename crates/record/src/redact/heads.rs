@@ -1,9 +1,10 @@
 //! The heads of HTTP messages.
 //!
-//! Its main type is [`HarmlessHeads`]. The heads of a connection are alike, so a part that was searched for secrets is
+//! Its main type is [`KnownHeads`]. The heads of a connection are alike, so a part that was searched for secrets is
 //! not searched again.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{MutexGuard, PoisonError};
 
 use super::Redactor;
@@ -14,35 +15,48 @@ const NAMES: usize = 64;
 /// The length up to which a value is remembered.
 const LONGEST: usize = 1024;
 
-/// Parts of heads that hold no secret: the last of each kind.
-#[derive(Debug, Default)]
-pub(super) struct HarmlessHeads {
+/// Parts of heads that were searched: the last of each kind.
+#[derive(Default)]
+pub(super) struct KnownHeads {
     /// The number of secrets that were known when the parts were searched.
     secrets: (usize, usize),
-    values: BTreeMap<String, String>,
+    /// The last value of each header whose name holds no secret.
+    values: BTreeMap<String, KnownValue>,
+    /// The last request line and the last status that hold no secret.
     to_server: String,
     to_client: String,
 }
 
-impl HarmlessHeads {
-    fn has(&self, name: &str, value: &str) -> bool {
-        self.values.get(name).is_some_and(|known| known == value)
-    }
+#[derive(Default)]
+struct KnownValue {
+    value: String,
+    /// The value without secrets; `None` if it has none.
+    redacted: Option<String>,
+}
 
+impl fmt::Debug for KnownHeads {
+    /// Shows no value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KnownHeads")
+    }
+}
+
+impl KnownHeads {
     /// Whether the name itself holds no secret.
     fn knows(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    fn add(&mut self, name: &str, value: &str) {
+    fn add(&mut self, name: &str, value: &str, redacted: &str) {
         if value.len() > LONGEST {
             return;
         }
-        if let Some(known) = self.values.get_mut(name) {
-            value.clone_into(known);
-        } else if self.values.len() < NAMES {
-            self.values.insert(name.to_owned(), value.to_owned());
+        if !self.knows(name) && self.values.len() == NAMES {
+            return;
         }
+        let known = self.values.entry(name.to_owned()).or_default();
+        value.clone_into(&mut known.value);
+        known.redacted = (redacted != value).then(|| redacted.to_owned());
     }
 
     fn line(&mut self, direction: Direction) -> &mut String {
@@ -56,23 +70,26 @@ impl HarmlessHeads {
 impl Redactor {
     /// The head of an HTTP message without secrets.
     pub(super) fn http(&self, mut http: HttpHead) -> HttpHead {
-        let mut harmless = self.harmless_heads();
-        if http.line != *harmless.line(http.direction) {
+        let mut known = self.known_heads();
+        if http.line != *known.line(http.direction) {
             let line = self.address(&http.line);
             if line == http.line && line.len() <= LONGEST {
-                line.clone_into(harmless.line(http.direction));
+                line.clone_into(known.line(http.direction));
             }
             http.line = line;
         }
         let mut has_secret_name = false;
         for (name, value) in &mut http.headers {
-            if harmless.has(name, value) {
+            if let Some(last) = known.values.get(name).filter(|last| last.value == *value) {
+                if let Some(redacted) = &last.redacted {
+                    redacted.clone_into(value);
+                }
                 continue;
             }
-            let is_plain = harmless.knows(name) || self.text(name) == *name;
+            let is_plain = known.knows(name) || self.text(name) == *name;
             let redacted = self.header(name, value);
-            if is_plain && redacted == *value {
-                harmless.add(name, value);
+            if is_plain {
+                known.add(name, value, &redacted);
             }
             *value = redacted;
             has_secret_name |= !is_plain;
@@ -85,18 +102,18 @@ impl Redactor {
         http
     }
 
-    /// What is harmless by the secrets that are known now.
-    fn harmless_heads(&self) -> MutexGuard<'_, HarmlessHeads> {
-        let mut harmless = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+    /// What was searched for the secrets that are known now.
+    fn known_heads(&self) -> MutexGuard<'_, KnownHeads> {
+        let mut known = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
         // Read before anything is searched: what another thread learns meanwhile counts as new the next time.
         let secrets = (self.learned.count(), self.obtained.count());
-        if harmless.secrets != secrets {
-            *harmless = HarmlessHeads {
+        if known.secrets != secrets {
+            *known = KnownHeads {
                 secrets,
-                ..HarmlessHeads::default()
+                ..KnownHeads::default()
             };
         }
-        harmless
+        known
     }
 }
 
@@ -137,6 +154,13 @@ mod tests {
             ),
             head(Direction::ToClient, "200 OK", &[("cookie", "c"), ("x", "")]),
             head(Direction::ToClient, "200 OK", &[("cookie", "c"), ("x", "")]),
+            head(Direction::ToClient, "200 OK", &[("cookie", "d"), ("x", "")]),
+            head(
+                Direction::ToClient,
+                "200 OK",
+                &[("cookie", "[redacted:cookie]")],
+            ),
+            head(Direction::ToClient, "200 OK", &[("cookie", "c")]),
             head(Direction::ToClient, "200 OK", &[]),
             request(&"/".repeat(LONGEST + 1), &"v".repeat(LONGEST + 1)),
             request(&"/".repeat(LONGEST + 1), &"v".repeat(LONGEST + 1)),
@@ -171,6 +195,6 @@ mod tests {
                 &[(&format!("x{number}"), "value")],
             ));
         }
-        assert_eq!(redactor.harmless_heads().values.len(), NAMES);
+        assert_eq!(redactor.known_heads().values.len(), NAMES);
     }
 }
