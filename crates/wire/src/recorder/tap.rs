@@ -86,15 +86,14 @@ impl ConnectionTap {
     /// Writes a message byte for byte. A large one is redacted without blocking other writers.
     pub(crate) fn frame(&self, exchange: Option<u64>, direction: Direction, bytes: &[u8]) {
         self.recorder.wait_for_room();
+        if bytes.len() <= MAX_INLINE / 2 {
+            return self
+                .write(|at, conn, trial| trial.append_frame(at, conn, exchange, direction, bytes));
+        }
         let Some(bodies) = self.bodies(bytes.len()) else {
             return;
         };
-        let keep = || bodies.and_then(|bodies| bodies.keep(bytes));
-        let kept = if bytes.len() > MAX_INLINE / 2 {
-            worker::blocking(keep)
-        } else {
-            keep()
-        };
+        let kept = worker::blocking(|| bodies.and_then(|bodies| bodies.keep(bytes)));
         self.write(|at, conn, trial| {
             let frame = Frame {
                 conn,
