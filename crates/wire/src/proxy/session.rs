@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub(crate) use self::errors::Errors;
-use self::pending_calls::PendingCalls;
+use self::pending_calls::PendingCallIds;
 use self::pump::{Pump, PumpEnd};
 use super::ProxyOptions;
 use super::server_process::{ServerProcess, ServerStartError};
@@ -136,7 +136,7 @@ pub(crate) struct ProxySession {
     input: Pump<ClientInput, Output>,
     output: Pump<ClientInput, Output>,
     /// The client's calls without a response.
-    awaited: Arc<PendingCalls>,
+    awaited: Arc<PendingCallIds>,
     errors: JoinHandle<Errors>,
 }
 
@@ -158,7 +158,7 @@ impl ProxySession {
             output,
             errors,
         } = client;
-        let awaited = Arc::new(PendingCalls::default());
+        let awaited = Arc::new(PendingCallIds::default());
         Self {
             input: Pump::new(input, stdin, &tap, Direction::ToServer).watched(&awaited),
             output: Pump::new(stdout, output, &tap, Direction::ToClient).watched(&awaited),

@@ -13,7 +13,7 @@ use proctor_record::record::MAX_FRAME;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::super::framer::{FramedLine, Framer};
-use super::pending_calls::PendingCalls;
+use super::pending_calls::PendingCallIds;
 use crate::recorder::ConnectionTap;
 use crate::transport::lines;
 
@@ -48,7 +48,7 @@ struct LineRecorder {
     direction: Direction,
     /// The number of lines that are not blank.
     messages: u64,
-    awaited: Option<Arc<PendingCalls>>,
+    awaited: Option<Arc<PendingCallIds>>,
 }
 
 impl<R, W> Pump<R, W>
@@ -73,7 +73,7 @@ where
     }
 
     /// Also tracks pending calls.
-    pub(super) fn watched(mut self, awaited: &Arc<PendingCalls>) -> Self {
+    pub(super) fn watched(mut self, awaited: &Arc<PendingCallIds>) -> Self {
         self.kept.awaited = Some(awaited.clone());
         self
     }
