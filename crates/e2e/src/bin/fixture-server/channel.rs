@@ -1,6 +1,6 @@
 //! Where messages go: lines on stdout, the response to one POST, or an event stream.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,8 @@ impl Channel {
 
 /// Writes messages as lines to stdout, with the noise of the modes.
 pub struct Lines {
-    out: Mutex<io::Stdout>,
+    /// A message and its newline are one write, as they are in the SDKs.
+    out: Mutex<BufWriter<io::Stdout>>,
     witness: Arc<Witness>,
     newline: &'static str,
     before: &'static str,
@@ -84,7 +85,7 @@ impl Lines {
             (false, false) => "",
         };
         Self {
-            out: Mutex::new(io::stdout()),
+            out: Mutex::new(BufWriter::new(io::stdout())),
             witness,
             newline,
             before,
@@ -328,7 +329,7 @@ fn deliver(out: &mut dyn Write, message: &Payload, delivery: Delivery) -> io::Re
             }
         }
     }
-    out.flush()
+    Ok(())
 }
 
 fn reason(status: u16) -> &'static str {
