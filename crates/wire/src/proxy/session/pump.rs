@@ -1,16 +1,19 @@
 //! One direction of a session.
 //!
 //! Its main type is [`Pump`]. Bytes pass unchanged, but only after their line is recorded, so that
-//! a request precedes its response in the record. An incomplete line waits for its end, since the
-//! reader can't use a part of it; only a line that exceeds the buffer is forwarded in parts.
+//! a request precedes its response in the record. An incomplete line waits for its end for a moment.
+//! A line that takes longer, or exceeds the buffer, is forwarded in parts: some readers take a message
+//! without its newline.
 
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proctor_record::event::Direction;
 use proctor_record::record::MAX_FRAME;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::super::framer::{FramedLine, Framer};
 use super::pending_calls::PendingCallIds;
@@ -19,6 +22,9 @@ use crate::transport::lines;
 
 /// The size of the buffer, and so the maximum number of bytes in one read.
 const CHUNK: usize = 64 << 10;
+
+/// How long an incomplete line waits for its end. Programs that write a line in parts write them at once.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// Why a pump has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,8 +111,9 @@ where
         self.kept.messages
     }
 
-    /// Forwards the incomplete line as well, before the pump is closed. Cancel-safe.
+    /// Records the incomplete line and forwards it as well, before the pump is closed. Cancel-safe.
     pub(super) async fn flush(&mut self) {
+        self.kept.end();
         self.left.end = self.end;
         // If the output is closed, the caller closes the pump next.
         let _ = self.write_left().await;
@@ -122,7 +129,17 @@ where
             let Some((from, _)) = &mut self.ends else {
                 return PumpEnd::Ended;
             };
-            match from.read(&mut self.chunk[self.end..]).await {
+            let reading = from.read(&mut self.chunk[self.end..]);
+            // No timer without an incomplete line.
+            let read = if self.end == 0 {
+                reading.await
+            } else if let Ok(read) = timeout(MOMENT, reading).await {
+                read
+            } else {
+                self.left = 0..self.end;
+                continue;
+            };
+            match read {
                 Ok(read @ 1..) => self.take(read).await,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A failed read counts as the end.

@@ -76,7 +76,7 @@ proptest! {
         ),
         width in 1_usize..300,
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (out, lines) = runtime.block_on(pumped(chunks.clone(), width));
         let text = chunks.concat();
         let mut expected: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
@@ -127,8 +127,11 @@ fn idle_pump() -> PumpedPair {
 impl PumpedPair {
     /// Runs the pump until it waits for more, and returns what the client got.
     async fn forwarded(&mut self) -> Vec<u8> {
-        let moment = std::time::Duration::from_millis(20);
-        let running = tokio::time::timeout(moment, self.pump.run());
+        self.forwarded_in(Duration::from_millis(20)).await
+    }
+
+    async fn forwarded_in(&mut self, time: Duration) -> Vec<u8> {
+        let running = tokio::time::timeout(time, self.pump.run());
         assert!(running.await.is_err(), "the pump waits");
         self.received().await
     }
@@ -142,7 +145,7 @@ impl PumpedPair {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_incomplete_line_waits_for_its_end() {
     let mut place = idle_pump();
     place.server.write_all(b"one\ntw").await.unwrap();
@@ -152,6 +155,20 @@ async fn an_incomplete_line_waits_for_its_end() {
     assert_eq!(place.forwarded().await, b"");
     place.server.write_all(b"\n").await.unwrap();
     assert_eq!(place.forwarded().await, b"two\n");
+    assert_eq!(place.pump.messages(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_incomplete_line_is_forwarded_after_a_moment() {
+    let mut place = idle_pump();
+    place.server.write_all(b"{\"id\":1}").await.unwrap();
+    assert_eq!(place.forwarded_in(2 * MOMENT).await, b"{\"id\":1}");
+    assert_eq!(place.pump.messages(), 0);
+    place.server.write_all(b"\n{").await.unwrap();
+    assert_eq!(place.forwarded().await, b"\n");
+    assert_eq!(place.pump.messages(), 1);
+    place.server.write_all(b"}\n").await.unwrap();
+    assert_eq!(place.forwarded().await, b"{}\n");
     assert_eq!(place.pump.messages(), 2);
 }
 
@@ -172,8 +189,9 @@ async fn an_incomplete_line_is_forwarded_before_the_pump_is_closed() {
     place.server.write_all(b"one\ntwo").await.unwrap();
     assert_eq!(place.forwarded().await, b"one\n");
     place.pump.flush().await;
-    place.pump.close();
+    assert_eq!(place.pump.messages(), 2, "it is recorded first");
     assert_eq!(place.received().await, b"two");
+    place.pump.close();
     assert_eq!(place.pump.messages(), 2);
 }
 
