@@ -234,22 +234,23 @@ impl http_body::Body for RecordedBody {
                     self.broke(&why, HttpFailure::Broken);
                     return Poll::Ready(Some(Err(ConnectionAbort(why))));
                 }
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(part) => {
-                        let part = self.part(part);
-                        if self
-                            .inner
-                            .as_ref()
-                            .is_some_and(http_body::Body::is_end_stream)
-                        {
-                            self.end();
-                        }
-                        if !part.is_empty() {
-                            return Poll::Ready(Some(Ok(Frame::data(part))));
-                        }
+                Some(Ok(frame)) => {
+                    // Trailers can't be forwarded: the header that announces them belongs to one connection.
+                    let Ok(part) = frame.into_data() else {
+                        continue;
+                    };
+                    let part = self.part(part);
+                    if self
+                        .inner
+                        .as_ref()
+                        .is_some_and(http_body::Body::is_end_stream)
+                    {
+                        self.end();
                     }
-                    Err(frame) => return Poll::Ready(Some(Ok(frame))),
-                },
+                    if !part.is_empty() {
+                        return Poll::Ready(Some(Ok(Frame::data(part))));
+                    }
+                }
             }
         }
     }

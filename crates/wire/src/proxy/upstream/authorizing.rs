@@ -71,6 +71,8 @@ impl Upstream {
                 return Ok(response);
             }
         };
+        // A server may serve the next connection only when this one is closed.
+        drop(response);
         head.headers.insert(AUTHORIZATION, renewed.header());
         let body = Full::new(text).map_err(|never| match never {});
         let request = http::Request::from_parts(head, body.boxed_unsync());
