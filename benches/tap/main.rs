@@ -5,11 +5,14 @@
 //! for the comparison; what is not installed is left out.
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
 
+mod cores;
 mod place;
 mod session;
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use cores::Placement;
 use place::Place;
 use session::Session;
 
@@ -17,23 +20,29 @@ const CALLS: usize = 400;
 const WARM_UP: usize = 100;
 /// Many, since the median depends on which core the system gives to each new process.
 const ROUNDS: usize = 15;
+const PINNED_ROUNDS: usize = 5;
 const SESSIONS: usize = 50;
 const SESSION_CALLS: usize = 200;
 const CROWDS: usize = 5;
 
 fn main() {
-    println!("one call, p50 of {}", CALLS * ROUNDS);
-    println!(
-        "{:<30} {:>9} {:>9} {:>14}",
-        "", "p50", "added", "× plain relay"
-    );
-    let stdio = compare(&STDIO);
-    let http = compare(&HTTP);
-    let bridge = compare(&BRIDGE);
-    for (ways, times) in [(&STDIO[..], stdio), (&HTTP, http), (&BRIDGE, bridge)] {
-        table(ways, &times);
+    // Cargo adds a word of its own.
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, name] = &words[..]
+        && word == "calls"
+    {
+        let placement = Placement::all().into_iter().find(|one| one.name() == name);
+        return calls(placement.expect("a placement of this machine"));
     }
-    println!("\n{SESSIONS} sessions at once, {SESSION_CALLS} calls each, median of {CROWDS}");
+    for placement in Placement::all() {
+        // In a process of its own, so that all of its threads and children are placed.
+        let this = std::env::current_exe().expect("a running program has a path");
+        let placed = Command::new(this)
+            .args(["calls", placement.name()])
+            .status();
+        assert!(placed.expect("this program starts again").success());
+    }
+    println!("{SESSIONS} sessions at once, {SESSION_CALLS} calls each, median of {CROWDS}");
     println!(
         "{:<30} {:>12} {:>14} {:>14}",
         "", "calls/s", "× plain relay", "MB a session"
@@ -41,6 +50,27 @@ fn main() {
     for ways in [&STDIO[..], &HTTP, &BRIDGE] {
         crowds(ways);
     }
+}
+
+/// Times one call at a time on each way.
+fn calls(placement: Placement) {
+    placement.pin_client();
+    let rounds = match placement {
+        Placement::Any => ROUNDS,
+        Placement::OneCore | Placement::ServerApart => PINNED_ROUNDS,
+    };
+    println!("one call, p50 of {}, {placement}", CALLS * rounds);
+    println!(
+        "{:<30} {:>9} {:>9} {:>14}",
+        "", "p50", "added", "× plain relay"
+    );
+    for ways in [&STDIO[..], &HTTP, &BRIDGE] {
+        // A proxy on stdio starts the server itself.
+        if ways[0] == Way::Http || placement != Placement::ServerApart {
+            table(ways, &compare(ways, placement, rounds));
+        }
+    }
+    println!();
 }
 
 /// A way from a client to the fixture server.
@@ -78,11 +108,11 @@ impl Way {
     }
 }
 
-fn compare(ways: &[Way]) -> Vec<Option<Duration>> {
+fn compare(ways: &[Way], placement: Placement, rounds: usize) -> Vec<Option<Duration>> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); ways.len()];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         for (way, times) in ways.iter().zip(&mut times) {
-            if let Some(mut open) = OpenSession::new(*way) {
+            if let Some(mut open) = OpenSession::new(*way, placement) {
                 times.extend(timed(|id| open.session.call(id)));
             }
         }
@@ -156,7 +186,7 @@ fn crowds(ways: &[Way]) {
 
 /// Fifty sessions: calls a second in all, and what stands between takes of memory for each.
 fn crowd(way: Way) -> Option<(f64, f64)> {
-    let place = Place::new(way)?;
+    let place = Place::new(way, Placement::Any)?;
     let mut sessions: Vec<Session> = (0..SESSIONS).map(|_| place.session()).collect();
     let started = Instant::now();
     std::thread::scope(|scope| {
@@ -191,8 +221,8 @@ struct OpenSession {
 }
 
 impl OpenSession {
-    fn new(way: Way) -> Option<Self> {
-        let place = Place::new(way)?;
+    fn new(way: Way, placement: Placement) -> Option<Self> {
+        let place = Place::new(way, placement)?;
         Some(Self {
             session: place.session(),
             _place: place,

@@ -15,6 +15,7 @@ use proctor_wire::proxy::{AdmissionPolicy, ProxyOptions, Relay};
 use proctor_wire::recorder::Recorder;
 
 use crate::Way;
+use crate::cores::Placement;
 use crate::session::{Session, authority, connect};
 
 /// What is there before the first session: a server at an address, and what stands before it.
@@ -91,11 +92,13 @@ impl Drop for HostedRelay {
 
 impl Place {
     /// `None` if what it needs is not installed.
-    pub(crate) fn new(way: Way) -> Option<Self> {
+    pub(crate) fn new(way: Way, placement: Placement) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let needs_server = matches!(way, Way::Http | Way::Nginx | Way::Reverse);
+        placement.pin_server();
         let server = needs_server
             .then(|| Fixture::http(&["--era", "handshake", "--mode", "json-responses"]));
+        placement.pin_client();
         let mut place = Self {
             way,
             between: None,
