@@ -124,7 +124,7 @@ fn plan(cases: u32) -> EventKind {
         verify_steps: Some(1),
         ..PlannedCase::new(id(number), format!("case-{number:05}"), RUNS)
     };
-    EventKind::RunPlanned(RunPlanned::new(
+    EventKind::RunPlanned(Box::new(RunPlanned::new(
         "/suites/large/eval.yaml".to_owned(),
         (0..cases).map(case).collect(),
         AGENTS
@@ -134,7 +134,7 @@ fn plan(cases: u32) -> EventKind {
                 model: Some("openai:gpt-5".to_owned()),
             })
             .collect(),
-    ))
+    )))
 }
 
 /// A server with 36 tools, of which the trials use three.

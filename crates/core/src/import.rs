@@ -70,7 +70,10 @@ pub fn import(file: &Path, folder: &Path, redactor: Redactor) -> Result<(), Impo
         context: None,
     };
     let mut run = RunWriter::create(folder, redactor, started)?;
-    run.append(0, EventKind::RunPlanned(plan.planned(RunKind::Imported)))?;
+    run.append(
+        0,
+        EventKind::RunPlanned(plan.planned(RunKind::Imported).into()),
+    )?;
     for server in plan.servers() {
         run.append(0, EventKind::ServerSeen(server))?;
     }

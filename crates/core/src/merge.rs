@@ -134,7 +134,7 @@ impl ShardSet {
 /// The events of the merged run besides its trials.
 impl ShardSet {
     fn events(&self) -> Vec<EventKind> {
-        let mut events = vec![EventKind::RunPlanned(self.plan())];
+        let mut events = vec![EventKind::RunPlanned(self.plan().into())];
         events.extend(self.seen().cloned().map(EventKind::ServerSeen));
         events.extend(self.compared().cloned().map(EventKind::SurfaceCompared));
         events.extend(self.steps().cloned().map(EventKind::StepEnded));

@@ -326,7 +326,7 @@ impl Summary {
             let Event { at, event, .. } = event?;
             last = last.max(at);
             match event {
-                EventKind::RunPlanned(plan) => planned = Some(plan),
+                EventKind::RunPlanned(plan) => planned = Some(*plan),
                 EventKind::ServerSeen(seen) => {
                     servers.retain(|before| before.server != seen.server);
                     servers.push(seen);

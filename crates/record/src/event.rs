@@ -70,10 +70,7 @@ pub struct Event {
     pub event: EventKind,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the plan of a run is recorded once"
-)]
+/// The content of an event. Events are moved often, so the plan of a run, which is the largest, is behind a pointer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EventKind {
@@ -98,7 +95,7 @@ pub enum EventKind {
     /// A protocol problem on a connection.
     Finding(Finding),
     /// The plan of a run. In `run.jsonl`, before the first trial.
-    RunPlanned(RunPlanned),
+    RunPlanned(Box<RunPlanned>),
     /// What a server reported before the first trial. In `run.jsonl`.
     ServerSeen(ServerSeen),
     /// What changed about a server since its surface lock was written. In `run.jsonl`.

@@ -13,11 +13,11 @@ use super::*;
 
 fn plan() -> EventKind {
     let case = |name: &str| PlannedCase::new(name.to_owned(), name.to_owned(), 2);
-    EventKind::RunPlanned(RunPlanned::new(
+    EventKind::RunPlanned(Box::new(RunPlanned::new(
         "/suite.yaml".to_owned(),
         vec![case("a"), case("b")],
         vec![PlannedAgent::new("loop".to_owned())],
-    ))
+    )))
 }
 
 fn seen(surface: Option<Value>) -> EventKind {

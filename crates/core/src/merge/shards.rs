@@ -307,7 +307,7 @@ impl ReadShard {
             let event = event?;
             last_at = last_at.max(event.at);
             match event.event {
-                EventKind::RunPlanned(planned) => plan = Some(planned),
+                EventKind::RunPlanned(planned) => plan = Some(*planned),
                 EventKind::ServerSeen(server) => seen.push(server),
                 EventKind::SurfaceCompared(surface) => compared.push(surface),
                 EventKind::StepEnded(step) => steps.push(step),

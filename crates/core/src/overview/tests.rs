@@ -40,7 +40,7 @@ fn create(folder: &Path, cases: usize) -> RunWriter {
             model: Some("scripted:a".to_owned()),
         }],
     );
-    run.append(1, EventKind::RunPlanned(plan)).unwrap();
+    run.append(1, EventKind::RunPlanned(plan.into())).unwrap();
     run
 }
 

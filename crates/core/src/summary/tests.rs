@@ -55,7 +55,7 @@ impl Run {
             .map(|name| PlannedAgent::new((*name).to_owned()));
         let plan = RunPlanned::new("/suite.yaml".to_owned(), cases, agents.collect());
         writer
-            .append(1, EventKind::RunPlanned(plan))
+            .append(1, EventKind::RunPlanned(plan.into()))
             .expect("a plan");
         Self { folder, writer }
     }

@@ -54,7 +54,9 @@ impl Redactor {
                 detail: self.owned(finding.detail),
                 ..finding
             }),
-            EventKind::RunPlanned(planned) => EventKind::RunPlanned(self.planned(planned)),
+            EventKind::RunPlanned(planned) => {
+                EventKind::RunPlanned(Box::new(self.planned(*planned)))
+            }
             EventKind::ServerSeen(seen) => EventKind::ServerSeen(self.server_seen(seen)),
             EventKind::SurfaceCompared(compared) => {
                 EventKind::SurfaceCompared(self.surface_compared(compared))

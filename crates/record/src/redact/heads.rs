@@ -10,7 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 use super::Redactor;
 use crate::event::{Direction, HttpHead};
 
-/// The number of header names that are remembered.
+/// The number of header names that are remembered in each direction.
 const NAMES: usize = 64;
 /// The length up to which a value is remembered.
 const LONGEST: usize = 1024;
@@ -20,11 +20,17 @@ const LONGEST: usize = 1024;
 pub(super) struct KnownHeads {
     /// The number of secrets that were known when the parts were searched.
     secrets: (usize, usize),
+    to_server: KnownParts,
+    to_client: KnownParts,
+}
+
+/// The parts of one direction. Requests and responses differ in the values of the same headers.
+#[derive(Default)]
+struct KnownParts {
+    /// The last request line or status that holds no secret.
+    line: String,
     /// The last value of each header whose name holds no secret.
     values: BTreeMap<String, KnownValue>,
-    /// The last request line and the last status that hold no secret.
-    to_server: String,
-    to_client: String,
 }
 
 #[derive(Default)]
@@ -42,6 +48,15 @@ impl fmt::Debug for KnownHeads {
 }
 
 impl KnownHeads {
+    fn of(&mut self, direction: Direction) -> &mut KnownParts {
+        match direction {
+            Direction::ToServer => &mut self.to_server,
+            Direction::ToClient => &mut self.to_client,
+        }
+    }
+}
+
+impl KnownParts {
     /// Whether the name itself holds no secret.
     fn knows(&self, name: &str) -> bool {
         self.values.contains_key(name)
@@ -58,23 +73,17 @@ impl KnownHeads {
         value.clone_into(&mut known.value);
         known.redacted = (redacted != value).then(|| redacted.to_owned());
     }
-
-    fn line(&mut self, direction: Direction) -> &mut String {
-        match direction {
-            Direction::ToServer => &mut self.to_server,
-            Direction::ToClient => &mut self.to_client,
-        }
-    }
 }
 
 impl Redactor {
     /// The head of an HTTP message without secrets.
     pub(super) fn http(&self, mut http: HttpHead) -> HttpHead {
         let mut known = self.known_heads();
-        if http.line != *known.line(http.direction) {
+        let known = known.of(http.direction);
+        if http.line != known.line {
             let line = self.address(&http.line);
             if line == http.line && line.len() <= LONGEST {
-                line.clone_into(known.line(http.direction));
+                line.clone_into(&mut known.line);
             }
             http.line = line;
         }
@@ -195,6 +204,6 @@ mod tests {
                 &[(&format!("x{number}"), "value")],
             ));
         }
-        assert_eq!(redactor.known_heads().values.len(), NAMES);
+        assert_eq!(redactor.known_heads().to_server.values.len(), NAMES);
     }
 }

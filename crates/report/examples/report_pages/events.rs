@@ -52,14 +52,14 @@ pub(crate) fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> EventKind {
         name: (*name).to_owned(),
         model: Some("openai:gpt-5".to_owned()),
     };
-    EventKind::RunPlanned(RunPlanned {
+    EventKind::RunPlanned(Box::new(RunPlanned {
         judge: Some("openai:gpt-5".to_owned()),
         ..RunPlanned::new(
             "/suites/kubernetes/eval.yaml".to_owned(),
             cases,
             agents.iter().map(agent).collect(),
         )
-    })
+    }))
 }
 
 /// A server with tools of these names, a resource and a prompt.

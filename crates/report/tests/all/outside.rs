@@ -30,7 +30,7 @@ const ENDS: [[Option<Outcome>; 2]; 6] = [
 pub(crate) fn run(text: &dyn Fn(usize) -> String) -> Sample {
     Sample::written(|folder| {
         let mut run = RunWriter::create(folder, Redactor::default(), started(text))?;
-        run.append(1, EventKind::RunPlanned(planned(text)))?;
+        run.append(1, EventKind::RunPlanned(planned(text).into()))?;
         run.append(2, EventKind::ServerSeen(seen(text)))?;
         for agent in 0..2 {
             for (case, ends) in ENDS.iter().enumerate() {

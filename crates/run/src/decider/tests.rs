@@ -49,7 +49,7 @@ fn decider(cases: &[(Option<(u32, u32)>, usize)], gates: Option<PlannedGates>) -
         context: None,
     };
     let mut run = RunWriter::create(&path, Redactor::default(), started).unwrap();
-    run.append(0, EventKind::RunPlanned(plan(cases, gates)))
+    run.append(0, EventKind::RunPlanned(plan(cases, gates).into()))
         .unwrap();
     run.flush();
     Decider::open(&path).unwrap()

@@ -53,7 +53,7 @@ pub(super) fn plan_of(folder: &Path) -> Result<RunPlanned, EngineError> {
     let run = RunReader::open(folder)?;
     for event in run.events()? {
         if let EventKind::RunPlanned(planned) = event?.event {
-            return Ok(planned);
+            return Ok(*planned);
         }
     }
     Err(EngineError::usage(format!(
@@ -122,7 +122,7 @@ fn create(
         runs::ignore();
         runs::create(Path::new(RUNS), redactor, &run_started)?
     };
-    writer.append(0, EventKind::RunPlanned(planned))?;
+    writer.append(0, EventKind::RunPlanned(planned.into()))?;
     writer.sync()?;
     Ok(OpenRun {
         writer,

@@ -133,7 +133,7 @@ pub(super) fn with_hash(mut planned: RunPlanned, redactor: &Redactor) -> RunPlan
     if planned.asked.shard.is_none() {
         return planned;
     }
-    let hash = match redactor.what(EventKind::RunPlanned(planned.clone())) {
+    let hash = match redactor.what(EventKind::RunPlanned(planned.clone().into())) {
         EventKind::RunPlanned(recorded) => plan_hash(&recorded, PROCTOR),
         _ => return planned,
     };

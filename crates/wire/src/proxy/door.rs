@@ -158,8 +158,7 @@ fn check_page<B>(
     address: SocketAddr,
     is_relayed: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
-    let own = [address.to_string(), format!("localhost:{}", address.port())];
-    let is_own = |host: &str| own.iter().any(|own| own.eq_ignore_ascii_case(host));
+    let is_own = |host: &str| is_at(host, address);
     if let Some(other) = request.uri().authority().map(http::uri::Authority::as_str)
         && !is_own(other)
         && !is_relayed(other)
@@ -178,6 +177,15 @@ fn check_page<B>(
         return Err(format!("the Origin header is `{origin}`"));
     }
     Ok(())
+}
+
+/// Whether a host with its port is this address, by number or as `localhost`.
+fn is_at(host: &str, address: SocketAddr) -> bool {
+    let Some((name, port)) = host.rsplit_once(':') else {
+        return false;
+    };
+    let is_number = || name.parse() == Ok(address.ip());
+    port.parse() == Ok(address.port()) && (name.eq_ignore_ascii_case("localhost") || is_number())
 }
 
 /// Whether a host is this machine, on any port: a port forwarder keeps the original Host.

@@ -66,7 +66,7 @@ pub(super) fn written_with(
             vec![PlannedAgent::new("loop".to_owned())],
         )
     };
-    run.append(1, EventKind::RunPlanned(plan)).unwrap();
+    run.append(1, EventKind::RunPlanned(plan.into())).unwrap();
     for (number, (_, trials)) in cases.iter().enumerate() {
         for (repeat, letter) in (1..).zip(trials.chars()) {
             trial(&run, number, repeat, letter);

@@ -99,11 +99,11 @@ fn plan(cases: usize) -> EventKind {
             1,
         )
     };
-    EventKind::RunPlanned(RunPlanned::new(
+    EventKind::RunPlanned(Box::new(RunPlanned::new(
         "/suite.yaml".to_owned(),
         (0..cases).map(case).collect(),
         vec![PlannedAgent::new("loop".to_owned())],
-    ))
+    )))
 }
 
 fn body(text: &str) -> Body {

@@ -86,7 +86,7 @@ pub(super) fn write(folder: &Path, plan: &Plan) {
             agents.collect(),
         )
     };
-    run.append(1, EventKind::RunPlanned(planned))
+    run.append(1, EventKind::RunPlanned(planned.into()))
         .expect("the sample can be written");
     let seen = ServerSeen {
         server: "k8s".to_owned(),

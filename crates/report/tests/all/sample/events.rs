@@ -40,7 +40,7 @@ pub(super) fn run_started() -> RunStarted {
 }
 
 pub(super) fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> EventKind {
-    EventKind::RunPlanned(RunPlanned {
+    EventKind::RunPlanned(Box::new(RunPlanned {
         judge: Some("openai:gpt".to_owned()),
         ..RunPlanned::new(
             "/suites/sample.yaml".to_owned(),
@@ -53,7 +53,7 @@ pub(super) fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> EventKind {
                 })
                 .collect(),
         )
-    })
+    }))
 }
 
 pub(super) fn seen() -> EventKind {

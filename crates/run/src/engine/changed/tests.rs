@@ -37,7 +37,9 @@ fn record(folder: &Path, trials: &[Trial]) -> RunReader {
     let agents = vec![PlannedAgent::new("a".to_owned())];
     let cases = CASES.iter().map(case).collect();
     let plan = RunPlanned::new("/suite.yaml".to_owned(), cases, agents);
-    writer.append(1, EventKind::RunPlanned(plan)).unwrap();
+    writer
+        .append(1, EventKind::RunPlanned(plan.into()))
+        .unwrap();
     for (case, repeat, attempt, outcome) in trials {
         let started = TrialStarted {
             case: CASES[*case].to_owned(),

@@ -92,6 +92,7 @@ impl ReverseProxyState {
         }
     }
 
+    /// Answers a request. What rarely happens is boxed, so that the future of each request is small.
     pub(super) async fn serve(
         self: Arc<Self>,
         request: IncomingRequest,
@@ -108,7 +109,7 @@ impl ReverseProxyState {
             request.map(|body| RecordedBody::request(passed(body), exchange, leftover));
         if let Err(error) = self.upstream.prepare(&mut request, &route.target) {
             drop(request);
-            return Err(asked.failed(&error).await);
+            return Err(Box::pin(asked.failed(&error)).await);
         }
         asked
             .exchange
@@ -119,7 +120,7 @@ impl ReverseProxyState {
                 let response = self.answer(asked, response);
                 Ok(self.gatherer.gather(response).await)
             }
-            Err(error) => Err(asked.failed(&error).await),
+            Err(error) => Err(Box::pin(asked.failed(&error)).await),
         }
     }
 
@@ -129,7 +130,7 @@ impl ReverseProxyState {
         request: http::Request<ResponseBody>,
     ) -> Result<OutgoingResponse, UpstreamError> {
         match &self.editing {
-            Some(editing) => editing.exchange(&self.upstream, request).await,
+            Some(editing) => Box::pin(editing.exchange(&self.upstream, request)).await,
             None => Ok(self.upstream.exchange(request).await?.map(passed)),
         }
     }
@@ -138,7 +139,7 @@ impl ReverseProxyState {
         &self,
         asked: ProxiedRequest,
         mut response: OutgoingResponse,
-    ) -> http::Response<RecordedBody> {
+    ) -> http::Response<Box<RecordedBody>> {
         if let Some(note) = response.extensions_mut().remove::<TokenNote>() {
             record_token_note(&asked, note);
         }
@@ -164,7 +165,7 @@ impl ReverseProxyState {
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         let (exchange, stream) = asked.answered();
-        response.map(|body| RecordedBody::response(body, exchange, content, stream))
+        response.map(|body| Box::new(RecordedBody::response(body, exchange, content, stream)))
     }
 
     fn route(&self, request: &IncomingRequest) -> Option<RequestTarget> {

@@ -36,7 +36,7 @@ impl Upstream {
     ) -> Result<http::Response<PooledBody>, UpstreamError> {
         match &self.tokens {
             None => self.transmit(request).await,
-            Some(tokens) => self.exchange_with_token(tokens, request).await,
+            Some(tokens) => Box::pin(self.exchange_with_token(tokens, request)).await,
         }
     }
 

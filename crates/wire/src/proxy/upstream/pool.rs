@@ -70,7 +70,7 @@ impl ConnectionPool {
                 },
             }
         }
-        let mut connection = self.connect().await?;
+        let mut connection = Box::pin(self.connect()).await?;
         let response = connection.send_request(request).await;
         Ok(self.answered(response.map_err(PoolError::Send)?, connection))
     }
