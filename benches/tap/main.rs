@@ -16,9 +16,12 @@ use cores::Placement;
 use place::Place;
 use session::Session;
 
-const CALLS: usize = 400;
 const WARM_UP: usize = 100;
-/// Many, since the median depends on which core the system gives to each new process.
+/// The calls of a new session, while the system still chooses the cores of its processes.
+const FIRST: usize = 400;
+/// The calls after those.
+const STEADY: usize = 3_500;
+/// Many, since the median depends on which core the system gives to each process.
 const ROUNDS: usize = 15;
 const PINNED_ROUNDS: usize = 5;
 const SESSIONS: usize = 50;
@@ -59,10 +62,15 @@ fn calls(placement: Placement) {
         Placement::Any => ROUNDS,
         Placement::OneCore | Placement::ServerApart => PINNED_ROUNDS,
     };
-    println!("one call, p50 of {}, {placement}", CALLS * rounds);
+    println!("one call, p50 of {}, {placement}", STEADY * rounds);
     println!(
-        "{:<30} {:>9} {:>9} {:>14}",
-        "", "p50", "added", "× plain relay"
+        "{:<30} {:>9} {:>9} {:>14} {:>15} {:>14}",
+        "",
+        "p50",
+        "added",
+        "× plain relay",
+        format!("first {FIRST} calls"),
+        "× plain relay"
     );
     for ways in [&STDIO[..], &HTTP, &BRIDGE] {
         // A proxy on stdio starts the server itself.
@@ -108,51 +116,68 @@ impl Way {
     }
 }
 
-fn compare(ways: &[Way], placement: Placement, rounds: usize) -> Vec<Option<Duration>> {
-    let mut times: Vec<Vec<Duration>> = vec![Vec::new(); ways.len()];
+/// The median times of a call, in microseconds.
+struct CallTimes {
+    steady: f64,
+    first: f64,
+}
+
+/// `None` for each way that is not installed.
+fn compare(ways: &[Way], placement: Placement, rounds: usize) -> Vec<Option<CallTimes>> {
+    let mut all = vec![(Vec::new(), Vec::new()); ways.len()];
     for _ in 0..rounds {
-        for (way, times) in ways.iter().zip(&mut times) {
+        for (way, (steady, first)) in ways.iter().zip(&mut all) {
             if let Some(mut open) = OpenSession::new(*way, placement) {
-                times.extend(timed(|id| open.session.call(id)));
+                let times = timed(|id| open.session.call(id));
+                first.extend_from_slice(&times[WARM_UP..][..FIRST]);
+                steady.extend_from_slice(&times[WARM_UP + FIRST..]);
             }
         }
     }
-    times.into_iter().map(median).collect()
+    let times = |(steady, first)| {
+        Some(CallTimes {
+            steady: median(steady)?,
+            first: median(first)?,
+        })
+    };
+    all.into_iter().map(times).collect()
 }
 
-fn table(ways: &[Way], times: &[Option<Duration>]) {
-    let (direct, plain) = (times[0], times[1]);
+fn table(ways: &[Way], times: &[Option<CallTimes>]) {
+    let (direct, plain) = (times[0].as_ref(), times[1].as_ref());
     for (way, time) in ways.iter().zip(times) {
-        let Some(time) = time else {
+        let Some(CallTimes { steady, first }) = time else {
             println!("{:<30} not installed", way.title());
             continue;
         };
-        let added = direct.map_or(0.0, |d| time.as_secs_f64() - d.as_secs_f64()) * 1e6;
-        let ratio = plain.map_or(String::new(), |plain| {
-            format!("{:.2}", time.as_secs_f64() / plain.as_secs_f64())
-        });
-        let time = time.as_secs_f64() * 1e6;
+        let added = direct.map_or(0.0, |direct| steady - direct.steady);
+        let ratio = |of: fn(&CallTimes) -> f64, time: f64| {
+            plain.map_or(String::new(), |plain| format!("{:.2}", time / of(plain)))
+        };
+        let steady_ratio = ratio(|times| times.steady, *steady);
+        let first_ratio = ratio(|times| times.first, *first);
         println!(
-            "{:<30} {time:>6.0} µs {added:>6.0} µs {ratio:>14}",
+            "{:<30} {steady:>6.0} µs {added:>6.0} µs {steady_ratio:>14} {first:>12.0} µs {first_ratio:>14}",
             way.title()
         );
     }
 }
 
-fn median(mut times: Vec<Duration>) -> Option<Duration> {
+fn median(mut times: Vec<Duration>) -> Option<f64> {
     times.sort();
-    times.get(times.len() / 2).copied()
+    times
+        .get(times.len() / 2)
+        .map(|time| time.as_secs_f64() * 1e6)
 }
 
-/// Times calls, the first ones left out.
 fn timed(mut one: impl FnMut(usize)) -> Vec<Duration> {
-    let mut times = Vec::with_capacity(WARM_UP + CALLS);
-    for id in 1..=WARM_UP + CALLS {
+    let mut times = Vec::with_capacity(WARM_UP + FIRST + STEADY);
+    for id in 1..=WARM_UP + FIRST + STEADY {
         let started = Instant::now();
         one(id);
         times.push(started.elapsed());
     }
-    times.split_off(WARM_UP)
+    times
 }
 
 /// Fifty sessions on each way, several times in turns.

@@ -38,6 +38,8 @@ pub(super) struct Display {
     terminal: Option<Terminal>,
     done: usize,
     tally: BTreeMap<&'static str, usize>,
+    /// Lines that are not written yet. There are none on a terminal.
+    lines: String,
 }
 
 /// The progress bars on a terminal.
@@ -64,6 +66,7 @@ impl Display {
             terminal,
             done: 0,
             tally: BTreeMap::new(),
+            lines: String::new(),
         }
     }
 
@@ -74,9 +77,11 @@ impl Display {
     }
 
     /// Shows the lines about the plan.
-    pub(super) fn begin(&self) {
+    pub(super) fn begin(&mut self) {
         if !self.heading.is_empty() {
-            self.line(self.heading.trim_end());
+            let heading = std::mem::take(&mut self.heading);
+            self.line(heading.trim_end());
+            self.flush();
         }
     }
 
@@ -197,12 +202,23 @@ impl Display {
         }
     }
 
-    /// Writes a permanent line above the progress bars.
-    fn line(&self, text: &str) {
-        let write = || drop(output::message(&format!("{text}\n")));
-        match &self.terminal {
-            Some(terminal) => terminal.all.suspend(write),
-            None => write(),
+    /// Writes a permanent line above the progress bars. Without a terminal, [`Display::flush`] writes it.
+    fn line(&mut self, text: &str) {
+        let write = |text: &str| drop(output::message(text));
+        if let Some(terminal) = &self.terminal {
+            terminal.all.suspend(|| write(&format!("{text}\n")));
+        } else {
+            self.lines.push_str(text);
+            self.lines.push('\n');
+        }
+    }
+
+    /// Writes the lines since the last flush at once.
+    pub(super) fn flush(&mut self) {
+        if !self.lines.is_empty() {
+            // A closed stderr is not an error.
+            let _ = output::message(&self.lines);
+            self.lines.clear();
         }
     }
 

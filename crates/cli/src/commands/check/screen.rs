@@ -4,6 +4,7 @@
 //! terminal does not take in time, and prints how many.
 
 use std::convert::Infallible;
+use std::iter;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,6 +23,9 @@ const FRAME: Duration = Duration::from_millis(5);
 
 /// The maximum number of updates that wait to be shown.
 const WAITING: usize = 1024;
+
+/// The maximum number of updates whose lines are written at once, besides the first.
+const AT_ONCE: usize = 63;
 
 /// Shows the progress of a run, and never blocks it.
 pub(super) struct RunScreen {
@@ -130,11 +134,17 @@ fn show(mut display: Display, messages: &Receiver<ScreenMessage>) {
             messages.recv().map_err(RecvTimeoutError::from)
         };
         match next {
-            Ok(ScreenMessage { missed, progress }) => {
-                display.skipped(&missed);
-                if let Some(progress) = progress {
-                    display.take(&progress);
+            Ok(first) => {
+                // Those that wait are shown with it.
+                for ScreenMessage { missed, progress } in
+                    iter::once(first).chain(messages.try_iter().take(AT_ONCE))
+                {
+                    display.skipped(&missed);
+                    if let Some(progress) = progress {
+                        display.take(&progress);
+                    }
                 }
+                display.flush();
             }
             Err(RecvTimeoutError::Timeout) => display.tick(),
             Err(RecvTimeoutError::Disconnected) => break,
