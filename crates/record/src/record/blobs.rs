@@ -14,7 +14,7 @@ use crate::event::Body;
 
 use super::events::open_file;
 use super::log::{new_file, sync_folder};
-use super::sync::in_parallel;
+use super::sync::{SyncTurn, in_parallel};
 use super::{BLOBS, MAX_FRAME, RecordError};
 
 /// The blobs of a run, for reading.
@@ -153,8 +153,7 @@ pub(super) struct BlobStore {
     temporary: AtomicU64,
     /// Written but not yet synced.
     unsynced: Mutex<Vec<PathBuf>>,
-    /// Held while blobs are synced.
-    syncing: Mutex<()>,
+    syncing: SyncTurn,
 }
 
 impl BlobStore {
@@ -164,7 +163,7 @@ impl BlobStore {
             recent: Arc::default(),
             temporary: AtomicU64::new(0),
             unsynced: Mutex::default(),
-            syncing: Mutex::default(),
+            syncing: SyncTurn::default(),
         }
     }
 
@@ -212,29 +211,50 @@ impl BlobStore {
         new_file(&temporary)
             .and_then(|mut file| file.write_all(bytes))
             .map_err(RecordError::io("write", &temporary))?;
+        // Under the lock, since whoever finds the file takes it for queued.
+        let mut pending = self.pending();
         fs::rename(&temporary, path).map_err(RecordError::io("rename", &temporary))?;
-        self.pending().push(path.to_owned());
+        pending.push(path.to_owned());
         Ok(())
     }
 
     /// Syncs all stored blobs to the disk.
     pub(super) fn sync(&self) -> Result<(), RecordError> {
-        // Held to the end, so that finding nothing to sync means that everything is synced. Others
-        // may store more meanwhile.
-        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let pending = std::mem::take(&mut *self.pending());
-        if pending.is_empty() {
-            return Ok(());
-        }
-        in_parallel(&pending, |path| {
-            File::open(path)
-                .and_then(|file| file.sync_data())
-                .map_err(RecordError::io("sync", path))
-        })?;
-        sync_folder(&self.folder)
+        // To its end, so that finding nothing to sync means that everything is synced. Others may store
+        // more meanwhile.
+        self.syncing.take(|| {
+            let pending = std::mem::take(&mut *self.pending());
+            if pending.is_empty() {
+                return Ok(());
+            }
+            in_parallel(&pending, |path| {
+                File::open(path)
+                    .and_then(|file| file.sync_data())
+                    .map_err(RecordError::io("sync", path))
+            })?;
+            sync_folder(&self.folder)
+        })
     }
 
     fn pending(&self) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blobs_that_were_not_synced_are_never_taken_for_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = BlobStore::new(folder.path().to_owned());
+        let Body::Blob { sha256, .. } = blobs.put(b"lost").unwrap() else {
+            panic!("not a blob");
+        };
+        fs::remove_file(folder.path().join(sha256)).unwrap();
+        let first = blobs.sync().unwrap_err();
+        let second = blobs.sync().unwrap_err();
+        assert_eq!(first.to_string(), second.to_string());
     }
 }

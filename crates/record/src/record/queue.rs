@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::RecordError;
 use super::log::new_file;
-use super::sync::{Syncer, TrialEnd};
+use super::sync::{SyncTurn, Syncer, TrialEnd};
 
 /// The number of queued bytes from which the queue has no room: callers that can wait do so before
 /// they append.
@@ -35,6 +35,7 @@ const FEW: usize = 32 * 1024;
 pub(super) struct EventFile {
     pub(super) path: PathBuf,
     file: OnceLock<File>,
+    syncing: SyncTurn,
 }
 
 impl EventFile {
@@ -43,6 +44,7 @@ impl EventFile {
         Self {
             path,
             file: OnceLock::new(),
+            syncing: SyncTurn::default(),
         }
     }
 
@@ -50,6 +52,7 @@ impl EventFile {
         Self {
             path,
             file: file.into(),
+            syncing: SyncTurn::default(),
         }
     }
 
@@ -74,8 +77,10 @@ impl EventFile {
     }
 
     pub(super) fn sync(&self) -> Result<(), RecordError> {
-        let synced = self.file.get().map_or(Ok(()), File::sync_data);
-        synced.map_err(RecordError::io("sync", &self.path))
+        self.syncing.take(|| {
+            let synced = self.file.get().map_or(Ok(()), File::sync_data);
+            synced.map_err(RecordError::io("sync", &self.path))
+        })
     }
 }
 

@@ -192,9 +192,32 @@ impl Drop for SyncThreads {
     fn drop(&mut self) {
         self.syncer.lock().closed = true;
         self.syncer.work.notify_all();
+        let this = std::thread::current().id();
         for thread in self.threads.drain(..) {
-            // If it panicked, the trials that it had to end have not ended.
-            let _ = thread.join();
+            // The last owner of a record may be the end of a trial, on one of these threads.
+            if thread.thread().id() != this {
+                // If it panicked, the trials that it had to end have not ended.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Syncs one after another, until one fails. The system reports a failed write to one of those who sync, and the others
+/// must not take the data for stored.
+#[derive(Debug, Default)]
+pub(super) struct SyncTurn(Mutex<Option<RecordError>>);
+
+impl SyncTurn {
+    /// Syncs; or returns the earlier error.
+    pub(super) fn take(
+        &self,
+        sync: impl FnOnce() -> Result<(), RecordError>,
+    ) -> Result<(), RecordError> {
+        let mut failed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*failed {
+            Some(error) => Err(error.clone()),
+            None => sync().inspect_err(|error| *failed = Some(error.clone())),
         }
     }
 }
@@ -221,4 +244,20 @@ pub(super) fn in_parallel<T: Sync>(
         help();
     });
     failed.into_inner().map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_failed_sync_no_other_succeeds() {
+        let turn = SyncTurn::default();
+        turn.take(|| Ok(())).unwrap();
+        let failed = turn.take(|| Err(RecordError::WriterGone));
+        assert!(matches!(failed, Err(RecordError::WriterGone)));
+        // The system would report success.
+        let later = turn.take(|| Ok(()));
+        assert!(matches!(later, Err(RecordError::WriterGone)));
+    }
 }

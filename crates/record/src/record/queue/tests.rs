@@ -29,10 +29,10 @@ fn stuck() -> BlockedQueue {
     let syncer = Syncer::new(folder.path().to_owned(), blobs, failed.clone());
     BlockedQueue {
         writer: WriterThread::start(folder.path(), syncer, failed.clone()).unwrap(),
-        file: Arc::new(EventFile {
-            path: folder.path().join("pipe"),
-            file: File::from(OwnedFd::from(writer)).into(),
-        }),
+        file: Arc::new(EventFile::open(
+            folder.path().join("pipe"),
+            File::from(OwnedFd::from(writer)),
+        )),
         reader,
         failed,
         _folder: folder,
@@ -140,10 +140,8 @@ fn lines_that_are_written_through_are_in_order_and_there_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lines");
     let BlockedQueue { writer, .. } = stuck();
-    let file = Arc::new(EventFile {
-        file: File::create(&path).unwrap().into(),
-        path: path.clone(),
-    });
+    let file = File::create(&path).unwrap();
+    let file = Arc::new(EventFile::open(path.clone(), file));
     let failed = OnceLock::new();
     let mut slot = QueueSlot::default();
     let mut expected = Vec::new();

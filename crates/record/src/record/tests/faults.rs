@@ -423,3 +423,22 @@ fn a_sync_that_fails_beside_the_writing_ends_all_of_it() {
     let run = RunReader::open(folder.path()).unwrap();
     assert!(!only_trial(&run).ended);
 }
+
+#[test]
+fn the_end_of_a_trial_may_be_the_last_owner_of_its_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let trial = run.trial(0, "last", trial_started(1)).unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let (tell, told) = mpsc::channel();
+    trial.end_then(1, passed(), move |ended| {
+        released.recv().unwrap_err();
+        drop(ended);
+        tell.send(()).unwrap();
+    });
+    drop(run);
+    drop(release);
+    told.recv_timeout(Duration::from_mins(1))
+        .expect("the thread goes on");
+    RunWriter::resume(folder.path(), redactor(), RecordOptions::default()).unwrap();
+}
