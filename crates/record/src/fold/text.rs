@@ -17,7 +17,7 @@ pub struct ClippedText {
 
 impl ClippedText {
     /// The text; if it exceeds `limit` bytes, only its start and its end.
-    pub(super) fn middle(text: &str, limit: usize) -> Self {
+    pub(crate) fn middle(text: &str, limit: usize) -> Self {
         let half = if text.len() > limit {
             limit / 2
         } else {

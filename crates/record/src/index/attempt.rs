@@ -12,7 +12,7 @@ use crate::event::{
     BLANK_LINE, CheckId, ConnectionId, FindingKind, Outcome, TrialEnded, TrialStarted, WireKind,
 };
 use crate::excerpt::excerpt;
-use crate::fold::{FoldedTrial, ModelActivity, PhaseSpan, TrialWork};
+use crate::fold::{ClippedText, FoldedTrial, ModelActivity, PhaseSpan, TrialWork};
 use crate::tool_choice::ToolChoice;
 use crate::transcript::{Call, CallKind, CallRequest};
 use crate::verdict::Verdict;
@@ -133,7 +133,7 @@ impl Attempt {
         let checks = work.checks.into_iter().map(|graded| CheckVerdict {
             check: graded.check,
             id: graded.id,
-            verdict: graded.verdict,
+            verdict: bounded_verdict(graded.verdict),
         });
         let opened = work.connections.into_values();
         let transports = opened.map(|opened| (opened.server, opened.transport));
@@ -241,6 +241,16 @@ pub(super) fn bounded_end(ended: &TrialEnded) -> TrialEnded {
         outcome: ended.outcome,
         reason: ended.reason.as_deref().map(bounded),
         blame: ended.blame,
+    }
+}
+
+/// Reasons are the same however much of them a fold keeps.
+fn bounded_verdict(verdict: Verdict) -> Verdict {
+    let bounded = |reason: &str| ClippedText::middle(reason, REASON).to_string();
+    match verdict {
+        Verdict::Pass => Verdict::Pass,
+        Verdict::Fail { reason } => Verdict::fail(bounded(&reason)),
+        Verdict::Unknown { reason } => Verdict::unknown(bounded(&reason)),
     }
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::event::{
-    Actor, ConnectionId, ConnectionOpened, Direction, EventKind, Outcome, RECORD_VERSION,
-    RunStarted, TrialStarted, WireKind,
+    Actor, CheckEvaluated, ConnectionId, ConnectionOpened, Direction, EventKind, Outcome,
+    RECORD_VERSION, RunStarted, TrialStarted, WireKind,
 };
 use crate::record::{RecordOptions, RunWriter};
 use crate::redact::Redactor;
@@ -468,4 +468,59 @@ fn the_entry_of_an_ended_trial_is_that_of_its_file() {
             .next();
         assert_eq!(last, Some(&line(entry)[..]));
     }
+}
+
+#[test]
+fn the_entry_of_a_trial_does_not_depend_on_how_it_was_folded() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path(), "2026-11-15T05:00:00Z");
+    let graded = |name: &str| {
+        let mut trial = begin(&run, name, 1);
+        for length in [1_000, 1_500, 100_000] {
+            let graded = CheckEvaluated {
+                check: "script".to_owned(),
+                id: None,
+                verdict: Verdict::fail(format!("<{}>", "x".repeat(length))),
+                details: Vec::new(),
+                evidence: Vec::new(),
+                notes: Vec::new(),
+            };
+            trial.append(3, EventKind::Graded(graded)).unwrap();
+        }
+        trial
+    };
+    let ended = || TrialEnded {
+        outcome: Outcome::Failed,
+        reason: None,
+        blame: None,
+    };
+    let mut followed = graded("followed");
+    let mut live = LiveFold::new(FoldOptions::for_checks());
+    let written = followed.written_since(live.position());
+    let blobs = written.blobs();
+    live.follow(written.open().unwrap(), &blobs).unwrap();
+    let mut followed = followed.end(9, ended()).unwrap();
+    add_after(&mut followed, Some(live)).unwrap();
+    end_trial(graded("once"), 9, ended()).unwrap();
+    drop((followed, run));
+    let reasons = |entries: &[IndexEntry]| -> Vec<Vec<Verdict>> {
+        let checks = entries.iter().map(|entry| entry.attempt.checks.iter());
+        checks
+            .map(|checks| checks.map(|check| check.verdict.clone()).collect())
+            .collect()
+    };
+    let stored = load(
+        &RunReader::open(folder.path()).unwrap(),
+        IndexScrutiny::Length,
+    );
+    let stored = reasons(&stored.unwrap());
+    fs::remove_file(index_of(folder.path())).unwrap();
+    let run = RunReader::open(folder.path()).unwrap();
+    let derived = reasons(&load(&run, IndexScrutiny::Length).unwrap());
+    assert_eq!(stored, derived);
+    assert_eq!(stored[0], stored[1]);
+    let Verdict::Fail { reason } = &stored[0][1] else {
+        panic!("{:?}", stored[0]);
+    };
+    assert!(reason.len() < 1_100, "{reason}");
 }

@@ -19,6 +19,9 @@ use crate::verdict::Verdict;
 
 use super::{ExternalAgentWork, FurtherMessage, ModelActivity, PhaseSpan, StepDone, TrialWork};
 
+/// How many bytes of the reason of a verdict are kept if other texts are not.
+const REASON: usize = 64 * 1024;
+
 /// The type of steps that a judge decides.
 const JUDGE: &str = "llmJudge";
 
@@ -320,9 +323,9 @@ impl WorkFold {
     }
 
     fn verdict(&self, verdict: &Verdict) -> Verdict {
-        // Reasons are short and always needed.
-        let bounded =
-            |reason: &str| ClippedText::middle(reason, self.text_bytes.max(1024)).to_string();
+        // Reasons are short and always needed. The index keeps no other text, and shortens them itself.
+        let limit = self.kept().map_or(REASON, |kept| kept.max(1024));
+        let bounded = |reason: &str| ClippedText::middle(reason, limit).to_string();
         match verdict {
             Verdict::Pass => Verdict::Pass,
             Verdict::Fail { reason } => Verdict::fail(bounded(reason)),
