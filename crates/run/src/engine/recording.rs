@@ -74,9 +74,11 @@ impl SessionRecording {
         let ended = match &error {
             None => ended,
             // The earlier events are complete; only the rest is missing.
-            Some(full @ RecordError::TrialTooLarge { .. }) => TrialEnded {
+            Some(
+                large @ (RecordError::TrialTooLarge { .. } | RecordError::EventTooLarge { .. }),
+            ) => TrialEnded {
                 outcome: Outcome::Errored,
-                reason: Some(full.to_string()),
+                reason: Some(large.to_string()),
                 blame: Some(Blame::Infra),
             },
             Some(error) => return Err(error.clone()),
@@ -115,5 +117,40 @@ fn run_started(engine: &Engine, name: &str) -> RunStarted {
         name: name.to_owned(),
         command: engine.command.clone(),
         context: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use proctor_record::event::{ConnectionId, EventKind, Finding, FindingKind};
+    use proctor_record::index::{self, IndexScrutiny};
+    use proctor_record::record::RunReader;
+
+    use super::*;
+
+    #[test]
+    fn an_event_that_is_too_large_ends_the_session_as_errored() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let engine = Engine::new(std::iter::empty().collect(), PathBuf::from("proctor"));
+        let kept = SessionRecording::at(&engine, &path, "s", &Redactor::default()).unwrap();
+        kept.recorder.record(EventKind::Finding(Finding {
+            conn: ConnectionId::NONE,
+            kind: FindingKind::Protocol,
+            detail: "x".repeat(64 << 20),
+            count: 1,
+        }));
+        let error = kept.end(well(), 0).unwrap_err();
+        assert!(
+            matches!(error, RecordError::EventTooLarge { .. }),
+            "{error}"
+        );
+        let run = RunReader::open(&path).unwrap();
+        let entries = index::load(&run, IndexScrutiny::Length).unwrap();
+        let ended = entries[0].attempt.ended.as_ref().expect("it has ended");
+        assert_eq!(ended.outcome, Outcome::Errored);
+        assert_eq!(ended.blame, Some(Blame::Infra));
     }
 }
