@@ -12,7 +12,7 @@ mod meta;
 mod surface;
 mod wire;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proctor_record::event::{Actor, FindingKind};
@@ -97,7 +97,7 @@ pub struct Client {
     /// Records the requests and responses of this client.
     tap: Arc<ConnectionTap>,
     /// The tools of the last `tools/list`.
-    tools: Mutex<Option<lists::ListedTools>>,
+    tools: Mutex<Option<Arc<lists::ListedTools>>>,
     /// The number of list changes before this client was attached.
     old_changes: u64,
 }
@@ -259,7 +259,7 @@ impl Client {
     }
 
     fn header_arguments(&self, params: &Map<String, Value>) -> Vec<meta::HeaderArgument> {
-        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let tools = self.listed_tools();
         let tool = params.get("name").and_then(Value::as_str).unwrap_or("");
         let listed = tools.as_ref().and_then(|tools| tools.get(tool));
         listed

@@ -1,7 +1,7 @@
 //! Paginated lists of a server, within limits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use proctor_record::event::FindingKind;
@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{CallError, Client, meta};
+use crate::worker::on_body;
 
 /// The limits for reading a list.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +97,7 @@ impl ListedTools {
     }
 
     fn by_name(&self) -> &ToolsByName {
-        self.by_name.get_or_init(|| {
+        let find = || {
             let known = self.items.iter().filter_map(|raw| {
                 // Most of a tool is its schema, which few clients need.
                 let members: HashMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
@@ -108,7 +109,9 @@ impl ListedTools {
                 Some((name, known))
             });
             known.collect()
-        })
+        };
+        let bytes = || self.items.iter().map(|raw| raw.get().len()).sum();
+        self.by_name.get_or_init(|| on_body(bytes(), find))
     }
 
     /// Whether both list the same texts.
@@ -164,14 +167,21 @@ impl Client {
     /// Lists all tools. Adds a finding if they differ from the last listing.
     pub async fn list_tools(&self, limits: &ListLimits) -> Result<FullList, ListError> {
         let listed = self.list("tools/list", "tools", limits).await?;
-        let tools = ListedTools::new(listed.items.clone());
+        let tools = Arc::new(ListedTools::new(listed.items.clone()));
         let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(difference) = known.as_ref().and_then(|old| difference(old, &tools)) {
+        let old = known.replace(tools.clone());
+        // Comparing long lists takes time.
+        drop(known);
+        if let Some(difference) = old.and_then(|old| difference(&old, &tools)) {
             self.tap.finding(FindingKind::ToolsChanged, difference);
         }
-        *known = Some(tools);
-        drop(known);
         Ok(listed)
+    }
+
+    /// Returns the tools of the last listing, if there was one.
+    pub(super) fn listed_tools(&self) -> Option<Arc<ListedTools>> {
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        tools.clone()
     }
 
     /// Reads all pages of a list.
