@@ -13,7 +13,7 @@ use std::time::Duration;
 use proctor_record::event::Direction;
 use proctor_record::record::MAX_FRAME;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::super::framer::{FramedLine, Framer};
 use super::pending_calls::PendingCallIds;
@@ -44,6 +44,8 @@ pub(super) struct Pump<R, W> {
     left: Range<usize>,
     /// The end of the bytes in the chunk. Those after `left` are an incomplete line.
     end: usize,
+    /// Since when the incomplete line waits.
+    waits_since: Option<Instant>,
     kept: LineRecorder,
 }
 
@@ -68,6 +70,7 @@ where
             chunk: vec![0; CHUNK],
             left: 0..0,
             end: 0,
+            waits_since: None,
             kept: LineRecorder {
                 framer: Framer::new(MAX_FRAME),
                 tap: tap.clone(),
@@ -132,12 +135,15 @@ where
             let reading = from.read(&mut self.chunk[self.end..]);
             // No timer without an incomplete line.
             let read = if self.end == 0 {
+                self.waits_since = None;
                 reading.await
-            } else if let Ok(read) = timeout(MOMENT, reading).await {
-                read
             } else {
-                self.left = 0..self.end;
-                continue;
+                let since = *self.waits_since.get_or_insert_with(Instant::now);
+                let Ok(read) = timeout_at(since + MOMENT, reading).await else {
+                    self.left = 0..self.end;
+                    continue;
+                };
+                read
             };
             match read {
                 Ok(read @ 1..) => self.take(read).await,
@@ -175,6 +181,7 @@ where
             self.chunk.copy_within(self.left.end..self.end, 0);
             self.end -= self.left.end;
             self.left = 0..0;
+            self.waits_since = None;
         }
     }
 
@@ -236,7 +243,11 @@ impl LineRecorder {
     /// Records the incomplete last line.
     fn end(&mut self) {
         let (tap, direction, messages) = (&self.tap, self.direction, &mut self.messages);
+        let awaited = self.awaited.as_deref();
         self.framer.end(|passing| {
+            if let (Some(awaited), FramedLine::Whole(line)) = (awaited, &passing) {
+                awaited.take(direction, line);
+            }
             *messages += u64::from(keep(tap, direction, &passing));
             if let (FramedLine::Whole(line), Direction::ToClient) = (&passing, direction) {
                 lines::torn(line).note(tap);

@@ -172,6 +172,36 @@ async fn an_incomplete_line_is_forwarded_after_a_moment() {
     assert_eq!(place.pump.messages(), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_line_that_comes_byte_by_byte_is_forwarded_after_a_moment() {
+    let mut place = idle_pump();
+    let mut got = Vec::new();
+    for _ in 0..10 {
+        place.server.write_all(b"x").await.unwrap();
+        got.extend(place.forwarded().await);
+    }
+    assert!(!got.is_empty(), "20 ms pass between two bytes");
+    place.server.write_all(b"\n").await.unwrap();
+    got.extend(place.forwarded().await);
+    assert_eq!(got, b"xxxxxxxxxx\n");
+    assert_eq!(place.pump.messages(), 1);
+}
+
+#[tokio::test]
+async fn a_call_in_the_incomplete_last_line_is_pending() {
+    let mut place = idle_pump();
+    let pending = Arc::default();
+    place.pump = place.pump.watched(&pending);
+    place.pump.kept.direction = Direction::ToServer;
+    let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#;
+    place.server.write_all(call).await.unwrap();
+    assert_eq!(place.forwarded().await, b"");
+    assert!(pending.is_empty());
+    place.pump.flush().await;
+    assert_eq!(place.received().await, call);
+    assert!(!pending.is_empty());
+}
+
 #[tokio::test]
 async fn a_line_longer_than_the_buffer_is_forwarded_in_parts() {
     let mut place = idle_pump();
