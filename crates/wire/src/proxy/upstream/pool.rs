@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::Uri;
+use http::{Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -101,11 +101,17 @@ impl ConnectionPool {
         response: http::Response<Incoming>,
         connection: SendRequest<ResponseBody>,
     ) -> http::Response<PooledBody> {
+        // To a server of HTTP/1.0, a body of unknown length can't be sent, and hyper would drop it.
+        let is_reusable = response.version() >= Version::HTTP_11;
         response.map(|inner| {
             let mut body = PooledBody {
                 inner,
                 connection: Some(connection),
-                pool: Arc::downgrade(&self.idle),
+                pool: if is_reusable {
+                    Arc::downgrade(&self.idle)
+                } else {
+                    Weak::new()
+                },
             };
             body.release_at_end();
             body
@@ -143,6 +149,7 @@ pub struct PooledBody {
     inner: Incoming,
     /// `None` once it is free.
     connection: Option<SendRequest<ResponseBody>>,
+    /// Where it goes then; nowhere if it must be closed.
     pool: Weak<Mutex<IdleConnections>>,
 }
 

@@ -87,6 +87,7 @@ async fn take(stream: &mut BufReader<TcpStream>) {
 
 const SHORT: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const EMPTY: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
+const OLD: &str = "HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nok";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
 
 #[tokio::test]
@@ -116,6 +117,18 @@ async fn a_connection_whose_response_was_not_read_is_closed() {
     let closed = timeout(LIMIT, stream.read_to_end(&mut rest)).await;
     // It ends, or is reset because of the unread part.
     let _ = closed.expect("the end of the connection");
+}
+
+#[tokio::test]
+async fn a_connection_to_a_server_of_an_older_http_is_not_used_again() {
+    let place = Place::new().await;
+    let mut stream = place.first_exchange().await;
+    place.exchange(&mut stream, OLD).await;
+    // On such a connection, a body without a length would not be sent.
+    assert_eq!(place.idle(), 0);
+    let mut rest = Vec::new();
+    let closed = timeout(LIMIT, stream.read_to_end(&mut rest)).await;
+    assert_eq!(closed.expect("the end of the connection").unwrap(), 0);
 }
 
 #[tokio::test]
