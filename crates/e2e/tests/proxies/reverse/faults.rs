@@ -400,3 +400,47 @@ async fn what_a_client_says_arrives_though_it_is_gone_at_once() {
     let said = record.said(ToServer);
     assert_eq!(said, [body, body]);
 }
+
+#[tokio::test]
+async fn a_message_that_the_server_refuses_unread_is_in_the_record() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    // It answers the head, and closes the connection while the body still comes.
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a client");
+        let mut stream = tokio::io::BufReader::new(stream);
+        receive_head(&mut stream).await.expect("a request");
+        let refused = answer("413 Content Too Large", &[], b"too large");
+        stream.write_all(&refused).await.expect("it reads");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    });
+    let stage = Stage::open(&http(&url)).await;
+    let address = stage.address();
+    let text = "x".repeat(16 << 20);
+    let body = CALL.replace(r#""text":"x""#, &format!(r#""text":"{text}""#));
+    let request = request("POST /mcp", &address, &[], &body);
+    let stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let (reading, mut writing) = stream.into_split();
+    let sending = tokio::spawn(async move {
+        writing.write_all(request.as_bytes()).await.unwrap();
+        writing
+    });
+    let mut reading = tokio::io::BufReader::new(reading);
+    let mut head = String::new();
+    let read = tokio::io::AsyncBufReadExt::read_line(&mut reading, &mut head);
+    timeout(PATIENCE, read).await.expect("an answer").unwrap();
+    assert!(head.starts_with("HTTP/1.1 413 "), "{head}");
+    let sent = timeout(PATIENCE, sending).await;
+    let _writing = sent.expect("the proxy reads all of it").unwrap();
+    let recorded = async {
+        // A large message is stored as a blob.
+        while !stage.kept().contains("sha256") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let _ = timeout(Duration::from_secs(12), recorded).await;
+    let record = stage.end().await;
+    let said = record.said(ToServer);
+    assert_eq!(said.len(), 1, "{:?}", record.lines());
+    assert!(said[0] == body, "the message is complete");
+}

@@ -6,8 +6,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use proctor_record::event::Direction;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::exchange::ProxyExchange;
 use crate::transport::frames::BodyCollector;
@@ -18,7 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Holds a body that the server no longer reads.
 #[derive(Clone, Default)]
-pub(super) struct UnreadBody(Arc<Mutex<LeftoverState>>);
+pub(super) struct UnreadBody(Arc<Leftover>);
+
+#[derive(Default)]
+struct Leftover {
+    state: Mutex<LeftoverState>,
+    /// The state is no longer open.
+    settled: Notify,
+}
 
 #[derive(Default)]
 enum LeftoverState {
@@ -39,12 +49,14 @@ impl UnreadBody {
             return Some(body);
         }
         *state = LeftoverState::Left(inner, body);
+        self.0.settled.notify_one();
         None
     }
 
     /// Says that there is no rest.
     pub(super) fn close(&self) {
         *self.lock() = LeftoverState::Closed;
+        self.0.settled.notify_one();
     }
 
     /// Whether there is a rest, or may be.
@@ -52,13 +64,18 @@ impl UnreadBody {
         !matches!(*self.lock(), LeftoverState::Closed)
     }
 
-    /// Reads the rest, and records the message. Later bodies are not accepted.
+    /// Reads the rest, and records the message. The body may still be on its way to the server, whose connection then
+    /// gives it back. Later bodies are not accepted.
     pub(super) async fn keep(&self, exchange: &ProxyExchange) {
+        // Without a rest by then, the record gets the part that was read.
+        let _ = timeout(PATIENCE, self.settled()).await;
         let Some((mut inner, mut body)) = self.take() else {
             return;
         };
         let reading = async {
-            while let Some(frame) = inner.frame().await {
+            while !inner.is_end_stream()
+                && let Some(frame) = inner.frame().await
+            {
                 match frame.map(http_body::Frame::into_data) {
                     Ok(Ok(data)) => body.take(&data),
                     Ok(Err(_)) => {}
@@ -67,7 +84,7 @@ impl UnreadBody {
             }
             true
         };
-        let is_whole = tokio::time::timeout(PATIENCE, reading).await == Ok(true);
+        let is_whole = timeout(PATIENCE, reading).await == Ok(true);
         if is_whole {
             exchange.body(Direction::ToServer, body.end());
         } else {
@@ -84,6 +101,12 @@ impl UnreadBody {
         }
     }
 
+    async fn settled(&self) {
+        while matches!(*self.lock(), LeftoverState::Open) {
+            self.0.settled.notified().await;
+        }
+    }
+
     fn take(&self) -> Option<(ResponseBody, BodyCollector)> {
         match std::mem::replace(&mut *self.lock(), LeftoverState::Closed) {
             LeftoverState::Left(inner, body) => Some((inner, body)),
@@ -92,6 +115,6 @@ impl UnreadBody {
     }
 
     fn lock(&self) -> MutexGuard<'_, LeftoverState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
