@@ -21,8 +21,51 @@ const STAND_INS: u32 = 0x10_f800;
 /// Parses a text. Stand-ins replace half surrogate pairs; duplicate keys are refused.
 pub fn decode(text: &str) -> serde_json::Result<Value> {
     let text = with_stand_ins(text);
-    serde_json::from_str::<UnambiguousValue>(&text)?;
-    serde_json::from_str(&text)
+    match serde_json::from_str(&text) {
+        // A value without its duplicates has fewer members than the text.
+        Ok(value) if members_of(&value) == written_members(&text) => Ok(value),
+        parsed => {
+            serde_json::from_str::<UnambiguousValue>(&text)?;
+            parsed
+        }
+    }
+}
+
+/// The number of members of all objects in a value.
+fn members_of(value: &Value) -> usize {
+    match value {
+        Value::Array(elements) => elements.iter().map(members_of).sum(),
+        Value::Object(members) => members.len() + members.values().map(members_of).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// The number of members in a JSON text, which is the number of colons outside of strings.
+fn written_members(text: &str) -> usize {
+    let mut count = 0;
+    let mut rest = text.as_bytes();
+    while let Some(at) = memchr::memchr2(b':', b'"', rest) {
+        let is_string = rest[at] == b'"';
+        rest = &rest[at + 1..];
+        if is_string {
+            rest = after_string(rest);
+        } else {
+            count += 1;
+        }
+    }
+    count
+}
+
+/// What follows a string, whose opening quote is not part of the text.
+fn after_string(text: &[u8]) -> &[u8] {
+    let mut rest = text;
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+        if rest[at] == b'"' {
+            return &rest[at + 1..];
+        }
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    &[]
 }
 
 /// The value without spare memory: the parser leaves room for more in every array and object, several times the size of a

@@ -20,14 +20,11 @@ pub fn trial_name(case: &str, agent: &str, repeat: u32) -> String {
 /// gets a hash of the original name: two names never share a file, even if the file system ignores
 /// case.
 pub fn trial_stem(name: &str) -> String {
-    let mut shown: String = name
-        .chars()
-        .take(SHOWN)
-        .map(|c| match c {
-            c if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') => c,
-            _ => '-',
-        })
-        .collect();
+    let mut shown = String::with_capacity(SHOWN + HASH + 2);
+    shown.extend(name.chars().take(SHOWN).map(|c| match c {
+        c if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') => c,
+        _ => '-',
+    }));
     // A leading dot hides a file, and many programs read a leading dash as an option.
     if shown.is_empty() || shown.starts_with(['.', '-']) {
         shown.insert(0, '_');
@@ -35,8 +32,9 @@ pub fn trial_stem(name: &str) -> String {
     if shown == name && !name.contains(char::is_uppercase) && !is_device(name) {
         return shown;
     }
-    let hash = HEXLOWER.encode(&Sha256::digest(name));
-    format!("{shown}-{}", &hash[..HASH])
+    shown.push('-');
+    HEXLOWER.encode_append(&Sha256::digest(name)[..HASH / 2], &mut shown);
+    shown
 }
 
 /// Windows treats these names as devices, with any extension.

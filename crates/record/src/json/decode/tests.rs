@@ -1,5 +1,6 @@
 //! Lone surrogates, which Rust strings can't hold, and ambiguous JSON.
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -34,4 +35,57 @@ fn duplicate_keys_are_refused() {
     }
     assert!(decode(r#"{"a":{"a":1},"A":{"a":1e400}}"#).is_ok());
     assert!(decode(r#"{"a":NaN}"#).is_err());
+}
+
+/// JSON with keys that repeat and strings that look like members, and text that is not JSON.
+fn texts() -> impl Strategy<Value = String> {
+    let scalar = prop::sample::select(vec![
+        "1",
+        "1e400",
+        "null",
+        r#""a\":""#,
+        r#""\\""#,
+        r#"":{\"a\":1}""#,
+        r#"{"$serde_json::private::Number":"1"}"#,
+        r#"{"$serde_json::private::RawValue":"{}"}"#,
+        r#""\ud800""#,
+        "NaN",
+    ]);
+    let key = prop::sample::select(vec![
+        r#""a""#,
+        r#""\u0061""#,
+        r#""b:""#,
+        r#""\"""#,
+        r#""c""#,
+    ]);
+    scalar
+        .prop_map(str::to_owned)
+        .prop_recursive(4, 24, 4, move |inner| {
+            let members = prop::collection::vec((key.clone(), inner.clone()), 0..4);
+            let object = members.prop_map(|members| {
+                let members = members
+                    .into_iter()
+                    .map(|(key, value)| format!("{key} : {value}"));
+                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+            });
+            let list = prop::collection::vec(inner, 0..3);
+            prop_oneof![
+                object,
+                list.prop_map(|list| format!("[{}]", list.join(",")))
+            ]
+        })
+}
+
+proptest! {
+    #[test]
+    fn counting_members_finds_what_a_parser_of_keys_finds(text in texts()) {
+        let spelled = with_stand_ins(&text);
+        let checked = serde_json::from_str::<UnambiguousValue>(&spelled)
+            .and_then(|_| serde_json::from_str::<Value>(&spelled));
+        let (decoded, expected) = (decode(&text), checked);
+        prop_assert_eq!(
+            decoded.map_err(|error| error.to_string()),
+            expected.map_err(|error| error.to_string())
+        );
+    }
 }
