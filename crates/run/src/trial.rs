@@ -15,6 +15,7 @@ mod grading;
 mod preflight;
 mod replies;
 mod selection;
+mod serving;
 mod shipped;
 mod turns;
 mod under_way;
@@ -24,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use proctor_core::suite::{Case, Limits, Server};
+use proctor_core::suite::{Case, Limits};
 use proctor_record::decision::{blame_for_failure, server_failure};
 use proctor_record::event::{Actor, Blame, EventKind, Outcome, Phase, Purpose, TrialEnded};
 use proctor_record::fold::{FoldedTrial, LiveFold};
@@ -35,18 +36,15 @@ use tokio::time::Instant;
 
 use self::ending::{cancelled, errored, failed, timed_out};
 use self::external::AgentWorkspace;
+use self::serving::close;
 use self::turns::UserScript;
-use crate::agent::{AgentOutcome, ConnectedServer, Toolbox};
+use crate::agent::{AgentOutcome, Toolbox};
 use crate::context::{RunContext, Worker};
 use crate::progress::TrialProgress;
-use crate::replies as client_replies;
 use crate::steps::{PhaseFailure, Steps, StepsOptions};
 use crate::stop::{self, RunStop};
-use crate::together::together;
 use crate::trial_folder::TrialFolder;
-use proctor_contain::process::SpawnError;
 use proctor_models::{AskError, Model, ModelClient, ModelError, Replay, RetryWait};
-use proctor_wire::client::{CallError, Client, ConnectError, ConnectOptions, ListError};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker::{self, Large};
 
@@ -215,14 +213,6 @@ impl Trial {
         self.drive(toolbox, script).await
     }
 
-    /// The servers of the case.
-    fn servers(&self) -> Vec<Server> {
-        let (case, all) = (self.case(), self.context.suite.servers.iter());
-        all.filter(|server| case.uses(&server.name))
-            .cloned()
-            .collect()
-    }
-
     /// Whether a program or a model may have learned of the trial's folder.
     fn knows_folder(&self) -> bool {
         let (context, case) = (&self.context, self.case());
@@ -236,67 +226,6 @@ impl Trial {
             || !case.turns.is_empty()
             || case.shipped.is_some()
             || case.selection.is_some()
-    }
-
-    /// Connects to the servers of the case and lists what they offer.
-    async fn serve(&self) -> Result<Toolbox, (Blame, String)> {
-        let servers = self.servers();
-        let connecting = together(servers.iter().map(|server| self.connect(server))).await;
-        let (mut connected, mut reason) = (Vec::new(), None);
-        for result in connecting {
-            match result {
-                Ok(server) => connected.push(server),
-                Err(why) => reason = reason.or(Some(why)),
-            }
-        }
-        if let Some(reason) = reason {
-            // All connection attempts have ended before the cleanup starts.
-            together(connected.into_iter().map(|server| server.client.close())).await;
-            return Err(reason);
-        }
-        let opened = Toolbox::open(connected, true, &self.context.offers).await;
-        opened.map_err(|(server, error)| {
-            let reason = format!("the server `{server}`: {error}");
-            if let ListError::Call {
-                source: CallError::Unauthorized(_),
-                ..
-            } = error
-            {
-                (Blame::Infra, reason)
-            } else {
-                (Blame::Server, reason)
-            }
-        })
-    }
-
-    async fn connect(&self, server: &Server) -> Result<ConnectedServer, (Blame, String)> {
-        let mut sampling = None;
-        let client = if let Some(shared) = self.context.shared.get(&server.name) {
-            shared.attach(&self.recorder, Actor::Loop)
-        } else {
-            let own = self.case().replies.get(&server.name);
-            let replies = server.client.replies.overridden_by(own);
-            let (sampler, guard) = self.sampler(&replies).unzip();
-            sampling = guard;
-            let answers = client_replies::answers(&replies, sampler, Some(self.folder.values()))
-                .map_err(|error| (Blame::Suite, format!("`roots`: {error}")))?;
-            let recorder = self.recorder.clone();
-            let options = ConnectOptions {
-                era: self.context.eras.get(&server.name).copied(),
-                answers,
-                ..self
-                    .context
-                    .connect_options(Actor::Loop, recorder, Some(self.folder.values()))
-            };
-            let connecting = Client::connect(server, &options).await;
-            connecting.map_err(|error| (blame(&error), error.naming(&server.name)))?
-        };
-        Ok(ConnectedServer {
-            name: server.name.clone(),
-            client,
-            allowed: server.allowed.clone(),
-            sampling,
-        })
     }
 
     /// Runs the agent, and returns its answer as recorded.
@@ -453,24 +382,6 @@ enum WorkOutcome {
     Answered(String),
     Stopped(String),
     Lost(String),
-}
-
-/// The blame if a server can't be reached, which is `infra` if Proctor ran out of resources.
-fn blame(error: &ConnectError) -> Blame {
-    match error {
-        ConnectError::Spawn(SpawnError::Guard { .. })
-        | ConnectError::Template(_)
-        | ConnectError::Unauthorized { .. } => Blame::Infra,
-        ConnectError::Spawn(SpawnError::NoFolder(_) | SpawnError::Program(_))
-        | ConnectError::Address(_)
-        | ConnectError::StartFailed { .. } => Blame::Server,
-    }
-}
-
-async fn close(toolbox: Option<Toolbox>) {
-    if let Some(toolbox) = toolbox {
-        toolbox.close().await;
-    }
 }
 
 /// Waits until the time limit and returns the reason. Time spent waiting for a provider does not
