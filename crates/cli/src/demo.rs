@@ -10,6 +10,7 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 
 use mcp_evals::{CAPABILITY, EXTENSION, Eval, Expected, Input, METHOD, Message, PageError, Suite};
+use proctor_record::json;
 use serde_json::{Map, Value, json};
 
 /// The hidden command that runs the server.
@@ -38,7 +39,7 @@ pub(crate) fn serve(
         }
     };
     for line in input.lines() {
-        let Ok(message) = serde_json::from_str::<Value>(&line?) else {
+        let Ok(message) = json::from_str::<Value>(&line?) else {
             continue;
         };
         let Some(id) = message.get("id") else {

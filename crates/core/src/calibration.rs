@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use proctor_record::json;
 use serde::{Deserialize, Serialize};
 
 use crate::grading::is_blank;
@@ -115,7 +116,7 @@ fn label(text: &str, line: usize) -> Result<Label, String> {
     if !text.trim_start().starts_with('{') {
         return Err("a label is a JSON object".to_owned());
     }
-    let written: LabelLine = serde_json::from_str(text).map_err(|error| shortened(&error))?;
+    let written: LabelLine = json::from_str(text).map_err(|error| shortened(&error))?;
     let criteria = [
         written.contains.map(LabelCriterion::Contains),
         written.exact.map(LabelCriterion::Exact),

@@ -15,6 +15,7 @@ use proctor_record::event::{ServerSeen, Surface};
 use proctor_record::excerpt::excerpt;
 use proctor_record::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_record::index::IndexEntry;
+use proctor_record::json;
 use proctor_record::record::{RecordError, RunReader};
 use proctor_record::transcript::{CallKind, CallRequest};
 use serde::Deserialize;
@@ -226,9 +227,9 @@ fn surface(run: &RunReader, seen: &ServerSeen) -> Result<Option<Surface>, Record
         return Ok(None);
     };
     Ok(if seen.surface.is_some() {
-        serde_json::from_slice(&bytes).ok()
+        json::from_slice(&bytes).ok()
     } else {
-        let tools: Option<Vec<Box<RawValue>>> = serde_json::from_slice(&bytes).ok();
+        let tools: Option<Vec<Box<RawValue>>> = json::from_slice(&bytes).ok();
         tools.map(|tools| Surface {
             tools,
             ..Surface::default()
@@ -282,7 +283,7 @@ fn server(tally: &mut CallTally, seen: &ServerSeen, surface: Option<Surface>) ->
 fn parsed<T: for<'de> Deserialize<'de>>(items: &[Box<RawValue>]) -> impl Iterator<Item = T> {
     items
         .iter()
-        .filter_map(|item| serde_json::from_str(item.get()).ok())
+        .filter_map(|item| json::from_str(item.get()).ok())
 }
 
 #[derive(Deserialize)]

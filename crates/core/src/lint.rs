@@ -11,6 +11,7 @@ mod weight;
 use serde_json::Value;
 
 use proctor_record::event::Surface;
+use proctor_record::json;
 
 pub use self::rule::{LintRule, LintSeverity};
 
@@ -66,7 +67,7 @@ pub fn lint(servers: &[LintedServer], off: &[SwitchedOffRule]) -> Vec<LintFindin
     let mut tools = Vec::new();
     for server in servers {
         for raw in &server.surface.tools {
-            let tool: Option<Value> = serde_json::from_str(raw.get()).ok();
+            let tool: Option<Value> = json::from_str(raw.get()).ok();
             let name = tool.as_ref().and_then(|tool| tool.get("name")?.as_str());
             match (name.map(str::to_owned), tool) {
                 (Some(name), Some(value)) => tools.push(LintedTool {

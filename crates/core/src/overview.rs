@@ -13,6 +13,7 @@ use std::time::Duration;
 use proctor_record::duration::micros;
 use proctor_record::event::{FindingKind, Outcome, RunEnded, RunStarted};
 use proctor_record::fold::ModelActivity;
+use proctor_record::json;
 use proctor_record::model::Usage;
 use proctor_record::record::{RecordError, RunReader, SUMMARY, open_file};
 use serde::{Deserialize, Serialize};
@@ -145,7 +146,7 @@ impl Overview {
         let mut text = Vec::new();
         let file = open_file(&run.folder().join(SUMMARY)).ok()?;
         file.take(LONGEST).read_to_end(&mut text).ok()?;
-        let stored: Self = serde_json::from_slice(&text).ok()?;
+        let stored: Self = json::from_slice(&text).ok()?;
         let fits = stored.version == OVERVIEW_VERSION
             && stored.started == *run.started()
             && stored.run_bytes == run.run_bytes().ok()?;

@@ -22,6 +22,7 @@ use sha2::{Digest, Sha256};
 
 use proctor_record::event::{Body, EventKind, ModelReplied, Purpose};
 use proctor_record::index;
+use proctor_record::json;
 use proctor_record::model::{Arguments, ModelMessage, ModelRequest, StopReason, Turn, Usage};
 use proctor_record::record::{Blobs, RecordError, RunReader, TrialFile};
 
@@ -161,7 +162,7 @@ impl Cassette {
                 EventKind::ModelAsked(question) => {
                     let written = self.run.body_bytes(&question.request)?;
                     let written: Option<ModelRequest> =
-                        written.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                        written.and_then(|bytes| json::from_slice(&bytes).ok());
                     let messages = written.map(|request| request.messages).unwrap_or_default();
                     let seen = lengths.entry(question.purpose).or_default();
                     seen.truncate(usize::try_from(question.known).unwrap_or(usize::MAX));
@@ -216,7 +217,7 @@ fn take(
     blobs: &Blobs,
 ) -> Result<Option<RecordedReply>, RecordError> {
     let bytes = |body: &Body| Ok::<_, RecordError>(blobs.body_bytes(body)?.map(|b| b.to_vec()));
-    let turn = bytes(&reply.turn)?.and_then(|turn| serde_json::from_slice(&turn).ok());
+    let turn = bytes(&reply.turn)?.and_then(|turn| json::from_slice(&turn).ok());
     let raw = reply.raw.as_ref().map(bytes).transpose()?.flatten();
     Ok(turn.map(|turn| RecordedReply {
         digest: of.digest.clone(),

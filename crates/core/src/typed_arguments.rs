@@ -6,6 +6,7 @@
 use jsonschema::Validator;
 use proctor_record::excerpt::excerpt;
 use proctor_record::hint::{listed, nearest_hint};
+use proctor_record::json;
 use serde_json::{Map, Value};
 
 use crate::pattern::Pattern;
@@ -147,7 +148,7 @@ fn meant(name: &str, text: &str, validator: Option<&Validator>) -> (Value, Optio
         Some(format!("`{name}`: {}", excerpt(&error.to_string())))
     };
     let plain = Value::from(text);
-    match serde_json::from_str(text) {
+    match json::from_str(text) {
         Ok(json) if unfit(&json).is_none() => (json, None),
         Ok(json) => match unfit(&plain) {
             None => (plain, None),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use proctor_record::json;
 use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::Value;
@@ -112,7 +113,7 @@ struct RefusalBody {
 
 impl RefusalBody {
     fn of(body: &[u8]) -> Self {
-        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        let Ok(value) = json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(&body[..body.len().min(10_000)]);
             return Self {
                 message: String::new(),

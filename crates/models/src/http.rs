@@ -7,6 +7,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use proctor_record::json;
 use proctor_record::json::repeats_a_key;
 use proctor_record::model::{Arguments, ModelRequest, Reply};
 use proctor_record::redact::Redactor;
@@ -82,7 +83,7 @@ impl RawResponse {
         endpoint: &ModelEndpoint,
     ) -> Result<Reply, ModelError> {
         let malformed = |detail: String| ModelError::Malformed { detail };
-        let Ok(body) = serde_json::from_slice::<Value>(&self.body) else {
+        let Ok(body) = json::from_slice::<Value>(&self.body) else {
             let said = endpoint.shown(&String::from_utf8_lossy(&self.body));
             return Err(malformed(format!("not JSON: {said}")));
         };

@@ -22,6 +22,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use proctor_core::asks::RequestDigest;
 use proctor_core::replay::{RecordedReply, outline};
 use proctor_record::event::{Body as Kept, EventKind, ModelFailed, Purpose};
+use proctor_record::json;
 use proctor_record::model::ModelRequest as Question;
 use serde_json::Value;
 
@@ -247,7 +248,7 @@ impl TapState {
         };
         // Requests that the tap can't parse are forwarded too: the provider may understand them.
         let question = worker::on_body(body.len(), || {
-            let read = serde_json::from_slice::<Value>(&body).ok()?;
+            let read = json::from_slice::<Value>(&body).ok()?;
             wire::question(ask.format, &read).ok()
         });
         let mut question = question.unwrap_or_default();

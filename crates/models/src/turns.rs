@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use proctor_record::json;
 use proctor_record::json::repeats_a_key;
 use proctor_record::model::{Arguments, ModelMessage, ModelRequest, StopReason, ToolCall};
 use serde_json::{Map, Value, json};
@@ -39,7 +40,7 @@ pub(super) fn arguments_of_text(text: &str) -> Arguments {
     if text.trim().is_empty() {
         return Arguments::Object(Map::new());
     }
-    match serde_json::from_str(text) {
+    match json::from_str(text) {
         Ok(Value::Object(_)) if repeats_a_key(text.as_bytes()) => repeated(text),
         Ok(value) => arguments_of(value, text),
         Err(error) => Arguments::Malformed {

@@ -273,6 +273,23 @@ pub struct TrialEnded {
     pub blame: Option<Blame>,
 }
 
+/// The maximum number of bytes of a reason. It may contain a message of a server, which may have any length.
+const MAX_REASON: usize = 64 * 1024;
+
+impl TrialEnded {
+    /// Shortens the reason so that it fits into an event.
+    #[must_use]
+    pub fn with_bounded_reason(mut self) -> Self {
+        if let Some(reason) = &mut self.reason
+            && reason.len() > MAX_REASON
+        {
+            reason.truncate(reason.floor_char_boundary(MAX_REASON));
+            reason.push('…');
+        }
+        self
+    }
+}
+
 /// The blame for a trial that failed or errored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -26,7 +26,7 @@ use self::stored::StoredIndex;
 
 /// The version of the entries that this program reads and writes. It increases whenever folding the
 /// same file gives another [`Attempt`], so that an older index is rebuilt.
-pub const INDEX_VERSION: u32 = 2;
+pub const INDEX_VERSION: u32 = 3;
 
 /// The entry of one attempt at a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

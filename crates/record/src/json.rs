@@ -6,6 +6,7 @@
 mod decimal;
 mod decode;
 mod duplicate_keys;
+mod reserved;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +14,7 @@ use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
 use serde::Deserialize;
-use serde::de::Error as _;
+use serde::de::{Error as _, IgnoredAny};
 use serde_json::{Number, Value};
 
 use self::decimal::Decimal;
@@ -23,14 +24,29 @@ pub use self::duplicate_keys::repeats_a_key;
 /// The maximum number of characters of a value in a message.
 const BRIEF_CHARS: usize = 120;
 
+/// The error of a text with a reserved key.
+const RESERVED_KEY: &str = "a key starts with `$serde_json::private::`, which is reserved";
+
 /// The number of equal characters that a message shows before the difference of two long strings.
 const SHARED_CHARS: usize = 20;
 
+/// Parses a text. All texts of others are parsed here: a key that `serde_json` reserves is an error.
+pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json::Result<T> {
+    if reserved::names_a_key(text) {
+        return Err(serde_json::Error::custom(RESERVED_KEY));
+    }
+    serde_json::from_str(text)
+}
+
 /// Parses bytes. Text that is checked once is parsed faster than bytes, and the program holds only one parser of each
 /// type.
-pub fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> serde_json::Result<T> {
-    let text = str::from_utf8(bytes).map_err(serde_json::Error::custom)?;
-    serde_json::from_str(text)
+pub fn from_slice<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> serde_json::Result<T> {
+    from_str(str::from_utf8(bytes).map_err(serde_json::Error::custom)?)
+}
+
+/// Whether bytes are JSON. Its strings need not be UTF-8.
+pub fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
 
 /// Whether two values are equal: key order and the spelling of numbers do not matter.

@@ -96,7 +96,7 @@ impl Message<'_> {
             reason: Option<String>,
         }
         let params = self.params.map(RawValue::get);
-        let params = params.and_then(|params| serde_json::from_str::<CancelledParams>(params).ok());
+        let params = params.and_then(|params| json::from_str::<CancelledParams>(params).ok());
         params.is_some_and(|params| params.reason.as_deref() == Some(UNWANTED))
     }
 
@@ -108,7 +108,7 @@ impl Message<'_> {
             #[serde(borrow)]
             request_id: &'a RawValue,
         }
-        let params: CancelledParams = serde_json::from_str(self.params?.get()).ok()?;
+        let params: CancelledParams = json::from_str(self.params?.get()).ok()?;
         Some(Id::of(params.request_id))
     }
 }
@@ -119,7 +119,7 @@ impl Id {
         if raw.get() == "null" {
             return Self::Absent;
         }
-        let mut text = match serde_json::from_str::<Value>(raw.get()) {
+        let mut text = match json::from_str::<Value>(raw.get()) {
             Ok(value) => whole_number(&value).unwrap_or_else(|| json::canonical(&value)),
             Err(_) => raw.get().to_owned(),
         };
@@ -170,11 +170,10 @@ pub fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), Mess
         Cow::Owned(_) => Some(unparsable("it is not UTF-8".to_owned())),
     };
     if first == Some(&b'[') {
-        let batch: Batch =
-            serde_json::from_str(&text).map_err(|error| unparsable(error.to_string()))?;
+        let batch: Batch = json::from_str(&text).map_err(|error| unparsable(error.to_string()))?;
         let mut wrong = not_utf8;
         for raw in batch.0 {
-            match serde_json::from_str(raw.get()) {
+            match json::from_str(raw.get()) {
                 // A list in the place of a message would be read by position.
                 Ok(message) if raw.get().starts_with('{') => take(&message),
                 Ok(_) => wrong = Some(unparsable("it is not an object".to_owned())),
@@ -186,7 +185,7 @@ pub fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), Mess
     if first.is_some() && !looks_like_json {
         return Err(unparsable("it is neither an object nor a list".to_owned()));
     }
-    let message = serde_json::from_str(&text).map_err(|error| unparsable(error.to_string()))?;
+    let message = json::from_str(&text).map_err(|error| unparsable(error.to_string()))?;
     take(&message);
     not_utf8.map_or(Ok(()), Err)
 }

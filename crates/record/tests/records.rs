@@ -94,7 +94,7 @@ fn an_index_of_version_1_is_made_again_once() {
         ]
     );
     let made = std::fs::read_to_string(copy.join("index.jsonl")).unwrap();
-    assert_eq!(made.matches("\"version\":2").count(), 3);
+    assert_eq!(made.matches("\"version\":3").count(), 3);
     assert_eq!(index::load(&run, IndexScrutiny::Digest).unwrap(), entries);
     assert_eq!(
         std::fs::read_to_string(copy.join("index.jsonl")).unwrap(),

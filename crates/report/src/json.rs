@@ -18,6 +18,7 @@ use proctor_record::event::{
     PlannedAgent, RunConfig, RunKind, ServerSeen, Surface, TimeoutConfig, WireKind,
 };
 use proctor_record::fold::ModelActivity;
+use proctor_record::json;
 use proctor_record::model::Usage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -82,7 +83,7 @@ fn tools(report: &Report<'_>) -> Result<BTreeMap<String, Value>, ReportError> {
             continue;
         };
         let list = if seen.surface.is_some() {
-            let surface = serde_json::from_slice::<Surface>(&bytes).ok();
+            let surface = json::from_slice::<Surface>(&bytes).ok();
             surface.map(|surface| {
                 surface
                     .tools
@@ -91,7 +92,7 @@ fn tools(report: &Report<'_>) -> Result<BTreeMap<String, Value>, ReportError> {
                     .collect()
             })
         } else {
-            serde_json::from_slice::<Value>(&bytes).ok()
+            json::from_slice::<Value>(&bytes).ok()
         };
         all.extend(list.map(|list| (seen.server.clone(), list)));
     }
@@ -100,7 +101,7 @@ fn tools(report: &Report<'_>) -> Result<BTreeMap<String, Value>, ReportError> {
 
 /// The fields of a tool that result files contain.
 fn described(tool: &RawValue) -> Option<Value> {
-    let tool: Value = serde_json::from_str(tool.get()).ok()?;
+    let tool: Value = json::from_str(tool.get()).ok()?;
     let kept = ["name", "description", "inputSchema"];
     let kept = kept
         .into_iter()

@@ -9,6 +9,7 @@ use data_encoding::HEXLOWER;
 use proctor_core::check::OrderKind;
 use proctor_core::suite::Server;
 use proctor_record::event::{Actor, Body, ServerSeen, Surface};
+use proctor_record::json;
 use proctor_record::json::canonical;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -155,7 +156,7 @@ async fn ask(server: &Server, client: &Client) -> Result<PreflightReport, Prefli
 
 /// The SHA-256 of all items, independent of their order and formatting.
 fn digest(items: &[Box<RawValue>]) -> String {
-    let written = |raw: &RawValue| match serde_json::from_str::<Value>(raw.get()) {
+    let written = |raw: &RawValue| match json::from_str::<Value>(raw.get()) {
         Ok(value) => canonical(&value),
         // Nested too deeply to parse, so it is compared as text.
         Err(_) => raw.get().to_owned(),
@@ -168,7 +169,7 @@ fn digest(items: &[Box<RawValue>]) -> String {
 /// The value of one text field, for each item that has it.
 fn fields(items: &[Box<RawValue>], key: &str) -> Vec<String> {
     let field = |raw: &RawValue| {
-        let item: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
+        let item: Map<String, Value> = json::from_str(raw.get()).ok()?;
         Some(item.get(key)?.as_str()?.to_owned())
     };
     items.iter().filter_map(|raw| field(raw)).collect()

@@ -310,16 +310,21 @@ impl Trial {
             .await
     }
 
-    /// Writes the end of the trial, and waits until it is on disk.
-    async fn end(mut self, mut ended: TrialEnded) -> Result<TrialEnded, RecordError> {
+    /// An event that is too large spoils the trial, not the run; another failed write is an error.
+    fn note_failed_writes(&self, ended: &mut TrialEnded) -> Result<(), RecordError> {
         match self.recorder.take_error() {
             None => {}
-            // An event that is too large spoils the trial, not the run.
             Some(
                 error @ (RecordError::TrialTooLarge { .. } | RecordError::EventTooLarge { .. }),
-            ) => ended = errored(Blame::Infra, error.to_string()),
+            ) => *ended = errored(Blame::Infra, error.to_string()),
             Some(error) => return Err(error),
         }
+        Ok(())
+    }
+
+    /// Writes the end of the trial, and waits until it is on disk.
+    async fn end(mut self, mut ended: TrialEnded) -> Result<TrialEnded, RecordError> {
+        self.note_failed_writes(&mut ended)?;
         if !self.knows_folder() {
             self.folder.give_back();
         }
@@ -327,12 +332,15 @@ impl Trial {
         if let Some(folder) = folder {
             self.recorder.record(EventKind::TrialFolder(folder));
         }
-        // The reason is also displayed, so it is redacted here too.
-        ended.reason = ended.reason.map(|reason| self.redacted_text(&reason));
-        let at = self.recorder.at();
         let Some(trial) = self.recorder.take_trial() else {
             return Ok(ended);
         };
+        // What was recorded since, such as the ends of connections.
+        self.note_failed_writes(&mut ended)?;
+        // The reason is also displayed, so it is redacted and shortened here too.
+        ended.reason = ended.reason.map(|reason| self.redacted_text(&reason));
+        let ended = ended.with_bounded_reason();
+        let at = self.recorder.at();
         let (tell, told) = oneshot::channel();
         let live = std::mem::take(&mut self.live);
         let live = live.into_inner().unwrap_or_default();

@@ -6,6 +6,7 @@ pub mod serve;
 use std::future::pending;
 
 use mcp_evals::{CAPABILITY, LISTEN_KEY, Level, ListedEval, METHOD};
+use proctor_record::json;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -140,7 +141,7 @@ pub async fn list_raw(
     }
     let listed = client.list_with(METHOD, "evals", &params, limits).await?;
     let read = listed.items.into_iter().map(|raw| {
-        let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        let value: Value = json::from_str(raw.get()).unwrap_or_default();
         RawEval {
             raw,
             item: ListedEval::from(value),

@@ -222,7 +222,7 @@ impl Peer {
         let outcome = match (message.result, message.error) {
             (Some(result), _) => Ok(result.to_owned()),
             (None, Some(error)) => Err(RequestFailure::Rpc(
-                serde_json::from_str(error.get())
+                json::from_str(error.get())
                     .or_else(|_| json::decode(error.get()).and_then(serde_json::from_value))
                     .unwrap_or_else(|_| no_error(error, &self.tap_of(message, from))),
             )),
@@ -272,7 +272,7 @@ pub(crate) struct ServerMessageHandler<'a> {
 
 impl MessageHandler for ServerMessageHandler<'_> {
     fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) {
-        let params = params.and_then(|params| serde_json::from_str(params.get()).ok());
+        let params = params.and_then(|params| json::from_str(params.get()).ok());
         let reply = self.peer.answers.to(method, params.unwrap_or_default());
         (self.answer)(match reply {
             ServerReply::Now(outcome) => AnswerMessage::Ready(answer_bytes(id, &outcome)),
@@ -320,7 +320,7 @@ fn no_error(raw: &RawValue, tap: &ConnectionTap) -> RpcError {
 }
 
 fn progress_token(params: &RawValue) -> Option<u64> {
-    let params: Value = serde_json::from_str(params.get()).ok()?;
+    let params: Value = json::from_str(params.get()).ok()?;
     params.get("progressToken")?.as_u64()
 }
 

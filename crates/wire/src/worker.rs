@@ -4,6 +4,7 @@
 use std::ops::Deref;
 use std::pin::Pin;
 
+use proctor_record::json;
 use proctor_record::message::{self, Message, MessageParseError};
 use serde::Deserialize;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -71,7 +72,7 @@ impl<T> Drop for Large<T> {
 
 /// Parses a value of any size.
 pub fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
-    on_body(bytes.len(), || serde_json::from_slice(bytes))
+    on_body(bytes.len(), || json::from_slice(bytes))
 }
 
 /// Parses the messages of a body of any size, like [`message::each`].

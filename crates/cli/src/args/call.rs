@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use proctor_record::json;
 use serde_json::{Map, Value};
 
 use super::{OutputArgs, ServerArgs};
@@ -100,7 +101,7 @@ pub(super) fn json_arguments(text: &str) -> Result<JsonArguments, String> {
 }
 
 pub(crate) fn json_object(text: &str) -> Result<Map<String, Value>, String> {
-    match serde_json::from_str(text) {
+    match json::from_str(text) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => {
             Err("write the arguments as a JSON object, such as {\"path\": \"/tmp\"}".to_owned())

@@ -7,6 +7,7 @@ use std::time::Instant;
 use proctor_core::typed_arguments::required;
 use proctor_record::duration;
 use proctor_record::hint::{listed, nearest};
+use proctor_record::json;
 use proctor_record::redact::Redactor;
 use proctor_wire::client::{CallError, CallResult, Client, Era, ListLimits};
 use serde::Deserialize;
@@ -71,7 +72,7 @@ async fn listed_tools(client: &Client) -> Option<Vec<Value>> {
     let tools = listed.items.iter();
     Some(
         tools
-            .filter_map(|raw| serde_json::from_str(raw.get()).ok())
+            .filter_map(|raw| json::from_str(raw.get()).ok())
             .collect(),
     )
 }
@@ -133,12 +134,12 @@ struct ResultOutput<'a> {
 
 /// The text output of a result. Blocks are parsed one at a time: there may be a million of them.
 fn plain(result: &CallResult) -> String {
-    let Ok(shown) = serde_json::from_str::<ResultOutput<'_>>(result.raw.get()) else {
+    let Ok(shown) = json::from_str::<ResultOutput<'_>>(result.raw.get()) else {
         return format!("{}\n", result.raw.get());
     };
     let mut out = String::new();
     for raw in shown.content {
-        let block: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        let block: Value = json::from_str(raw.get()).unwrap_or_default();
         let text = |key: &str| block.get(key).and_then(Value::as_str);
         match (text("type"), text("text")) {
             (Some("text"), Some(text)) => out.push_str(text),

@@ -11,6 +11,7 @@ use anyhow::bail;
 use proctor_core::contract::SurfaceContent;
 use proctor_core::suite::{Inputs, LoadedFile, Server, Suite, Workspace, load_any};
 use proctor_record::event::Surface;
+use proctor_record::json;
 use proctor_record::problem::{Code, Problems};
 use proctor_record::redact::Redactor;
 use proctor_wire::client::ListLimits;
@@ -105,7 +106,7 @@ where
 /// The surface without secrets: it goes into files and reports.
 fn redacted(surface: &Surface, redactor: &Redactor) -> anyhow::Result<Surface> {
     let text = serde_json::to_string(surface)?;
-    Ok(serde_json::from_str(&redactor.text(&text))?)
+    Ok(json::from_str(&redactor.text(&text))?)
 }
 
 /// The suite of a file. If it has errors, shows them and fails with [`ReportedExit`].

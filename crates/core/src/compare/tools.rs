@@ -166,7 +166,7 @@ fn surface(run: &RunReader, seen: &ServerSeen) -> Result<Option<SurfaceContent>,
     let Some(bytes) = seen.surface.as_ref().map(|body| run.body_bytes(body)) else {
         return Ok(None);
     };
-    let surface = bytes?.and_then(|bytes| serde_json::from_slice::<Surface>(&bytes).ok());
+    let surface = bytes?.and_then(|bytes| json::from_slice::<Surface>(&bytes).ok());
     Ok(surface.and_then(|surface| SurfaceContent::of(&surface).ok()))
 }
 
@@ -196,16 +196,16 @@ fn tools(
         return Ok(None);
     };
     let list: Option<Vec<Box<RawValue>>> = if seen.surface.is_some() {
-        let surface = serde_json::from_slice::<Surface>(&bytes).ok();
+        let surface = json::from_slice::<Surface>(&bytes).ok();
         surface.map(|surface| surface.tools)
     } else {
-        serde_json::from_slice(&bytes).ok()
+        json::from_slice(&bytes).ok()
     };
     Ok(list.map(|list| list.iter().filter_map(|tool| described(tool)).collect()))
 }
 
 fn described(tool: &RawValue) -> Option<(String, ToolText)> {
-    let tool: Value = serde_json::from_str(tool.get()).ok()?;
+    let tool: Value = json::from_str(tool.get()).ok()?;
     let name = tool.get("name")?.as_str()?.to_owned();
     let description = tool.get("description").unwrap_or(&Value::Null);
     let schema = tool.get("inputSchema").unwrap_or(&Value::Null);

@@ -112,7 +112,7 @@ fn named(
 ) -> Result<BTreeMap<String, Value>, ContentError> {
     let mut found = BTreeMap::new();
     for raw in items {
-        let parsed: Result<Map<String, Value>, _> = serde_json::from_str(raw.get());
+        let parsed: Result<Map<String, Value>, _> = json::from_str(raw.get());
         let mut item = parsed.map_err(|error| ContentError::Unreadable {
             kind,
             reason: error.to_string(),

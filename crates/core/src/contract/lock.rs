@@ -78,8 +78,7 @@ impl SurfaceLock {
             path: path.to_owned(),
             reason,
         };
-        let value: Value =
-            serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        let value: Value = json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         if value.get("kind").and_then(Value::as_str) != Some(KIND) {
             return Err(malformed(format!("it has no `\"kind\": \"{KIND}\"`")));
         }
@@ -96,8 +95,7 @@ impl SurfaceLock {
         if json::repeats_a_key(text.as_bytes()) {
             return Err(malformed("a key occurs twice in one map".to_owned()));
         }
-        let file: LockFile =
-            serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        let file: LockFile = json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         let empty = |what: String| LockError::Empty {
             path: path.to_owned(),
             what,

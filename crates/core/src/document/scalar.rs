@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use proctor_record::json;
 use serde_json::Number;
 
 use super::NodeValue;
@@ -27,7 +28,7 @@ fn json_number(text: &str) -> Option<Number> {
     let radix = |digits: &str, radix| {
         u128::from_str_radix(digits, radix)
             .ok()
-            .and_then(|n| serde_json::from_str(&n.to_string()).ok())
+            .and_then(|n| json::from_str(&n.to_string()).ok())
     };
     if let Some(digits) = text.strip_prefix("0x") {
         return radix(digits, 16);
@@ -35,7 +36,7 @@ fn json_number(text: &str) -> Option<Number> {
     if let Some(digits) = text.strip_prefix("0o") {
         return radix(digits, 8);
     }
-    serde_json::from_str(&json_decimal(text)?).ok()
+    json::from_str(&json_decimal(text)?).ok()
 }
 
 /// `+01.` and `.5e3` are numbers in YAML; JSON writes them `1` and `0.5e3`.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use proctor_record::event::{Direction, EventKind};
+use proctor_record::json;
 use proctor_record::record::{RecordError, RunReader};
 use proctor_record::redact::has_marker;
 use proctor_record::transcript::{Call, CallOutcome, CallRequest, Payload};
@@ -215,7 +216,7 @@ pub(super) fn listed_tools(run: &RunReader) -> Result<ListedTools, RecordError> 
                 continue;
             }
             let bytes = run.body_bytes(&frame.body)?.unwrap_or_default();
-            let message: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            let message: Value = json::from_slice(&bytes).unwrap_or_default();
             let listed = message["result"]["tools"].as_array().into_iter().flatten();
             tools.extend(listed.filter_map(|tool| {
                 Some((

@@ -14,6 +14,7 @@ use proctor_record::event::{
     AgentConfig, Body, PlannedAgent, PlannedCase, PlannedWarning, RunConfig, RunKind, RunPlanned,
     ServerConfig, ServerSeen, WireKind,
 };
+use proctor_record::json;
 
 use super::result_file::{CallEntry, ResultEntry, ResultServer, ResultSummary, read};
 use super::{ImportError, time};
@@ -183,7 +184,7 @@ impl ImportPlan {
     pub(super) fn servers(&self) -> Vec<ServerSeen> {
         let seen = self.configured().filter_map(|server| {
             let tools = server.tools.as_ref()?;
-            let list: Vec<serde::de::IgnoredAny> = serde_json::from_str(tools.get()).ok()?;
+            let list: Vec<serde::de::IgnoredAny> = json::from_str(tools.get()).ok()?;
             Some(ServerSeen {
                 server: server.name.clone(),
                 name: None,

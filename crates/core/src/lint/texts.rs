@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use proctor_record::json;
 use regex::Regex;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -97,7 +98,7 @@ pub(super) fn surface(server: &LintedServer, found: &mut Findings) {
 }
 
 fn named(item: &RawValue, key: &str) -> Option<(String, Value)> {
-    let value: Value = serde_json::from_str(item.get()).ok()?;
+    let value: Value = json::from_str(item.get()).ok()?;
     let name = value.get(key)?.as_str()?.to_owned();
     Some((name, value))
 }

@@ -1,6 +1,7 @@
 //! The trial's folder in requests and replies: its path differs by trial, and nothing else about it
 //! does.
 
+use proctor_record::json;
 use std::borrow::Cow;
 
 use super::RecordedReply;
@@ -27,7 +28,7 @@ impl RecordedReply {
             return self;
         };
         if text.contains(from)
-            && let Ok(turn) = serde_json::from_str(&text.replace(from, to))
+            && let Ok(turn) = json::from_str(&text.replace(from, to))
         {
             self.turn = turn;
             // A stream may have split the path anywhere, so it is written anew.

@@ -120,7 +120,7 @@ impl Surroundings {
     }
 
     fn listed(&mut self, server: &str, result: Option<&RawValue>) {
-        let result = result.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let result = result.and_then(|raw| json::from_str::<Value>(raw.get()).ok());
         let tools = result
             .as_ref()
             .and_then(|result| result["tools"].as_array());
@@ -198,14 +198,14 @@ impl Drift {
 
 /// The tool and its arguments, as one text.
 fn called(params: Option<&RawValue>) -> String {
-    let params = params.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+    let params = params.and_then(|raw| json::from_str::<Value>(raw.get()).ok());
     let params = params.unwrap_or_default();
     let tool = params["name"].as_str().unwrap_or_default();
     format!("{tool} {}", json::canonical(&params["arguments"]))
 }
 
 fn canonical(raw: &RawValue) -> String {
-    match serde_json::from_str::<Value>(raw.get()) {
+    match json::from_str::<Value>(raw.get()) {
         Ok(mut value) => {
             // The agent does not see what a transport adds.
             if let Some(object) = value.as_object_mut() {

@@ -2,6 +2,7 @@
 //!
 //! Its main type is [`Conversation`].
 
+use proctor_record::json;
 use proctor_record::model::{ModelMessage, ModelRequest, ToolResult};
 use serde_json::Value;
 
@@ -111,7 +112,7 @@ impl<'r> Conversation<'r> {
         if quote.path.is_empty() {
             return Ok(Value::String(text.to_owned()));
         }
-        let Ok(mut value) = serde_json::from_str::<Value>(text) else {
+        let Ok(mut value) = json::from_str::<Value>(text) else {
             return Err("that tool result is not JSON".to_owned());
         };
         for step in &quote.path {

@@ -162,7 +162,7 @@ impl OneReply<'_, '_> {
 
     fn malformed(&self, written: &WithSpan<LooseText>) -> Option<CallArguments> {
         let text = written.value.0.clone();
-        let reason = match serde_json::from_str::<Value>(&text) {
+        let reason = match json::from_str::<Value>(&text) {
             Ok(Value::Object(_)) if json::repeats_a_key(text.as_bytes()) => {
                 "duplicate key".to_owned()
             }

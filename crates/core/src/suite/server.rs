@@ -7,6 +7,7 @@ mod texts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use proctor_record::json;
 use proctor_record::problem::{Code, Problem, Problems, WithSpan};
 use serde::Serialize;
 
@@ -400,7 +401,7 @@ fn json_map(env: &Environment, name: &str, problems: &mut Problems) -> BTreeMap<
     let Some(text) = env.get(name).filter(|t| !t.is_empty()) else {
         return BTreeMap::new();
     };
-    serde_json::from_str(text).unwrap_or_else(|error| {
+    json::from_str(text).unwrap_or_else(|error| {
         let message = format!("`{name}` must be a JSON object of strings: {error}");
         problems.push(Problem::error(Code::Value, message));
         BTreeMap::new()
@@ -410,7 +411,7 @@ fn json_map(env: &Environment, name: &str, problems: &mut Problems) -> BTreeMap<
 /// A JSON array, or a list with commas.
 fn argument_list(text: &str, problems: &mut Problems) -> Vec<String> {
     if text.trim_start().starts_with('[') {
-        return serde_json::from_str(text).unwrap_or_else(|error| {
+        return json::from_str(text).unwrap_or_else(|error| {
             let message = format!("`MCP_ARGS` must be a JSON array of strings: {error}");
             problems.push(Problem::error(Code::Value, message));
             Vec::new()

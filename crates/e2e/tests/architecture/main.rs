@@ -106,6 +106,24 @@ fn only_os_names_what_not_every_system_has() {
 }
 
 #[test]
+fn only_json_parses_texts_with_serde_json() {
+    let parsers = [
+        "serde_json::from_str",
+        "serde_json::from_slice",
+        "serde_json::from_reader",
+    ];
+    let except = root().join("crates/record/src/json");
+    for (name, _) in CRATES.iter().filter(|(name, _)| *name != "mcp-evals") {
+        let src = root().join("crates").join(name).join("src");
+        let found = source::uses(&src, &parsers, &except);
+        assert!(
+            found.is_empty(),
+            "texts of others need `proctor_record::json`: {found:#?}"
+        );
+    }
+}
+
+#[test]
 fn crates_depend_downwards_only() {
     for (name, allowed) in CRATES {
         let manifest = root().join("crates").join(name).join("Cargo.toml");

@@ -93,6 +93,11 @@ fn every_wrong_message_is_noted_and_survived() {
             &["--mode", "invalid-json"],
             no_answer(FindingKind::Malformed),
         ),
+        // 45 texts in each other exhaust the stack of a thread.
+        (
+            &["--mode", "texts-in-texts=200"],
+            no_answer(FindingKind::Malformed),
+        ),
         (
             &["--mode", "wrong-shape"],
             SessionExpectation {

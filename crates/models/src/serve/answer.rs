@@ -9,6 +9,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use proctor_core::script::{ProviderFault, Script, ToolNaming, input_tokens};
+use proctor_record::json;
 use proctor_record::model::{ModelMessage, Reply, StopReason, Turn, Usage};
 use serde_json::Value;
 
@@ -89,7 +90,7 @@ impl ReplyBuilder<'_> {
         let reply = scripted.answer.map_err(ReplyFailure::Fault)?;
         // A side call for a title offers no tools, so the reply can't be a call; a request for JSON
         // needs JSON.
-        let is_json = || serde_json::from_str::<Value>(&reply.turn.text).is_ok();
+        let is_json = || json::from_str::<Value>(&reply.turn.text).is_ok();
         let fits = reply.turn.calls.is_empty() && (question.wants_json.is_none() || is_json());
         Ok(if is_side_call && !fits {
             harmless(question)

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use proctor_record::json;
 use proctor_record::record::MAX_FRAME;
 use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep};
@@ -104,7 +105,7 @@ impl TappedReply {
     ) {
         let body = match gathered {
             Some(gathered) => Ok(gathered.end()),
-            None => serde_json::from_slice::<Value>(raw.unwrap_or_default()),
+            None => json::from_slice::<Value>(raw.unwrap_or_default()),
         };
         let body = match body {
             Ok(body) => body,

@@ -30,7 +30,7 @@ impl Event {
             at: u64,
             event: Box<RawValue>,
         }
-        let EventLine { seq, at, event } = json::parse(line).ok()?;
+        let EventLine { seq, at, event } = json::from_slice(line).ok()?;
         let unknown = UnknownEvent::read(event.get())?;
         if !newer && known_names().contains(&unknown.name.as_str()) {
             return None;
@@ -42,11 +42,11 @@ impl Event {
 
 impl UnknownEvent {
     fn read(event: &str) -> Option<Self> {
-        if let Ok(name) = serde_json::from_str(event) {
+        if let Ok(name) = json::from_str(event) {
             let content = None;
             return Some(Self { name, content });
         }
-        let members: Vec<(String, Box<RawValue>)> = serde_json::from_str::<Members>(event).ok()?.0;
+        let members: Vec<(String, Box<RawValue>)> = json::from_str::<Members>(event).ok()?.0;
         let [(name, content)] = <[_; 1]>::try_from(members).ok()?;
         Some(Self {
             name,

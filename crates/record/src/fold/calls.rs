@@ -93,7 +93,7 @@ impl CallFold {
             name,
             unclear_arguments,
         } = call_parts(kind, params);
-        let parsed = params.map(|params| serde_json::from_str::<Params>(params.get()));
+        let parsed = params.map(|params| json::from_str::<Params>(params.get()));
         let (params, broken) = match parsed {
             Some(Ok(params)) => (params, None),
             Some(Err(error)) => (Params::default(), Some(error.to_string())),
@@ -316,7 +316,7 @@ struct ResultHead<'a> {
 
 impl<'a> ResultHead<'a> {
     fn of(result: &'a RawValue) -> Self {
-        serde_json::from_str(result.get()).unwrap_or_default()
+        json::from_str(result.get()).unwrap_or_default()
     }
 
     fn asks_for_input(&self) -> bool {
@@ -327,7 +327,7 @@ impl<'a> ResultHead<'a> {
 
 /// A string, or the JSON of any other value.
 fn text(raw: &RawValue) -> String {
-    serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+    json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
 }
 
 fn error_of(error: &RawValue) -> CallOutcome {

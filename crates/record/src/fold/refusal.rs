@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::event::FindingKind;
+use crate::json;
 use crate::message::{self, Id, Message, MessageKind};
 
 use super::conduct::{Excuse, NoAnswer, UnansweredCall};
@@ -45,7 +46,7 @@ fn is_error(raw: &RawValue) -> bool {
         #[serde(rename = "code")]
         _code: i64,
     }
-    serde_json::from_str::<RpcErrorCode>(raw.get()).is_ok()
+    json::from_str::<RpcErrorCode>(raw.get()).is_ok()
 }
 
 impl CancelReason {
@@ -59,7 +60,7 @@ impl CancelReason {
             return Self::Unwanted;
         }
         let params = message.params.map(RawValue::get);
-        let params = params.and_then(|params| serde_json::from_str::<Params>(params).ok());
+        let params = params.and_then(|params| json::from_str::<Params>(params).ok());
         let reason = params.and_then(|params| params.reason).unwrap_or_default();
         let reason = reason.to_lowercase();
         // Phrases of the official clients and of Proctor.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::MessagePosition;
 use super::text::ClippedText;
 use crate::event::ConnectionId;
+use crate::json;
 use crate::message::{Id, Message};
 
 /// How many requests are kept.
@@ -63,7 +64,7 @@ impl InputMembers {
     fn read(raw: Option<&RawValue>, member: &str) -> Option<Self> {
         let raw = raw?.get();
         raw.contains(member)
-            .then(|| serde_json::from_str(raw).ok())
+            .then(|| json::from_str(raw).ok())
             .flatten()
     }
 }
@@ -90,7 +91,7 @@ impl ServerRequestFold {
             return;
         }
         let params = message.params.map(RawValue::get).unwrap_or_default();
-        let params = serde_json::from_str(params).unwrap_or_default();
+        let params = json::from_str(params).unwrap_or_default();
         self.add(place, server, RequestKey::Id(id), (method, &params));
     }
 

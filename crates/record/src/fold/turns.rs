@@ -149,5 +149,5 @@ fn requested(turn: &Turn, offered: Option<&BTreeSet<String>>) -> Vec<RequestedCa
 /// What a body holds. One that is missing or damaged tells nothing, and spoils nothing.
 pub(super) fn read<T: DeserializeOwned>(body: &Body, blobs: &Blobs) -> Option<T> {
     let bytes = blobs.body_bytes(body).ok().flatten()?;
-    json::parse(&bytes).ok()
+    json::from_slice(&bytes).ok()
 }

@@ -143,7 +143,7 @@ impl StoredIndex {
     /// The stored entry of a file, by its place in the list of files.
     pub(super) fn entry(&mut self, index: usize, file: &str) -> Option<IndexEntry> {
         let line = self.bytes(index)?;
-        let parsed = match json::parse(line).ok() {
+        let parsed = match json::from_slice(line).ok() {
             Some(IndexLine::Ended(entry) | IndexLine::Left(entry)) => Some(*entry),
             Some(IndexLine::Began(_)) | None => None,
         };
@@ -160,7 +160,7 @@ impl StoredIndex {
     /// Like [`StoredIndex::entry`], but parses only what identifies the trial.
     pub(super) fn identity(&mut self, index: usize, file: &str) -> Option<EntryIdentity> {
         let (IdentityLine::Ended(entry) | IdentityLine::Left(entry)) =
-            json::parse(self.bytes(index)?).ok()?;
+            json::from_slice(self.bytes(index)?).ok()?;
         Some(entry).filter(|entry| entry.version == INDEX_VERSION && entry.file == file)
     }
 
@@ -198,7 +198,7 @@ pub(super) fn under_way(run: &RunReader) -> Vec<TrialBegan> {
     let file_key = memmem::Finder::new(FILE);
     each_line(&file, |_, line| match head(line, &file_key) {
         LineHead::Began => {
-            if let Ok(IndexLine::Began(trial)) = json::parse(line) {
+            if let Ok(IndexLine::Began(trial)) = json::from_slice(line) {
                 began.push(trial);
             }
         }
@@ -232,6 +232,6 @@ fn is_newer(line: &[u8]) -> bool {
     struct VersionedLine {
         version: u32,
     }
-    let line = json::parse::<HashMap<String, VersionedLine>>(line);
+    let line = json::from_slice::<HashMap<String, VersionedLine>>(line);
     line.is_ok_and(|line| line.values().any(|entry| entry.version > INDEX_VERSION))
 }

@@ -153,7 +153,7 @@ fn an_incomplete_index_is_rebuilt_once() {
         ),
         (format!("{old}\n"), "an older version"),
         (
-            whole.replace("\"version\":2", "\"version\":1"),
+            whole.replace("\"version\":3", "\"version\":2"),
             "another version",
         ),
         (
@@ -204,7 +204,7 @@ fn a_run_read_in_parts_has_the_same_entries() {
     let text = fs::read_to_string(index_of(&path)).unwrap();
     let kept = text
         .lines()
-        .filter(|line| !line.contains("\"ended\":{\"version\":2,\"run\":\"now\",\"file\":\"c."));
+        .filter(|line| !line.contains("\"ended\":{\"version\":3,\"run\":\"now\",\"file\":\"c."));
     let kept: Vec<String> = kept
         .map(|line| line.replace("\"a.1.jsonl\"", "\"z.1.jsonl\""))
         .collect();
@@ -277,7 +277,7 @@ fn an_index_of_a_newer_version_is_not_used_and_not_replaced() {
     let all = load(&run, IndexScrutiny::Length).unwrap();
     let whole = fs::read_to_string(index_of(folder.path())).unwrap();
     let newer = whole
-        .replace("\"version\":2", "\"version\":3")
+        .replace("\"version\":3", "\"version\":4")
         .replace("passed", "pardoned");
     fs::write(index_of(folder.path()), &newer).unwrap();
     assert_eq!(load(&run, IndexScrutiny::Length).unwrap(), all);

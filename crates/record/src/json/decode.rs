@@ -11,6 +11,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::from_str;
+use super::reserved::after_string;
 use crate::excerpt::excerpt;
 
 /// The first half of a pair, and what stands for it: the last 2048 characters, which are for private
@@ -21,11 +23,11 @@ const STAND_INS: u32 = 0x10_f800;
 /// Parses a text. Stand-ins replace half surrogate pairs; duplicate keys are refused.
 pub fn decode(text: &str) -> serde_json::Result<Value> {
     let text = with_stand_ins(text);
-    match serde_json::from_str(&text) {
+    match from_str(&text) {
         // A value without its duplicates has fewer members than the text.
         Ok(value) if members_of(&value) == written_members(&text) => Ok(value),
         parsed => {
-            serde_json::from_str::<UnambiguousValue>(&text)?;
+            from_str::<UnambiguousValue>(&text)?;
             parsed
         }
     }
@@ -43,9 +45,9 @@ fn members_of(value: &Value) -> usize {
 /// The number of members in a JSON text, which is the number of colons outside of strings.
 fn written_members(text: &str) -> usize {
     let mut count = 0;
-    let mut rest = text.as_bytes();
-    while let Some(at) = memchr::memchr2(b':', b'"', rest) {
-        let is_string = rest[at] == b'"';
+    let mut rest = text;
+    while let Some(at) = memchr::memchr2(b':', b'"', rest.as_bytes()) {
+        let is_string = rest.as_bytes()[at] == b'"';
         rest = &rest[at + 1..];
         if is_string {
             rest = after_string(rest);
@@ -54,18 +56,6 @@ fn written_members(text: &str) -> usize {
         }
     }
     count
-}
-
-/// What follows a string, whose opening quote is not part of the text.
-fn after_string(text: &[u8]) -> &[u8] {
-    let mut rest = text;
-    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
-        if rest[at] == b'"' {
-            return &rest[at + 1..];
-        }
-        rest = rest.get(at + 2..).unwrap_or_default();
-    }
-    &[]
 }
 
 /// The value without spare memory: the parser leaves room for more in every array and object, several times the size of a

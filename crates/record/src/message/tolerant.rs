@@ -17,6 +17,7 @@ use self::methods::Methods;
 pub(crate) use self::params::{CallParts, call_parts};
 use super::{Batch, Id, Message, MessageKind};
 use crate::excerpt::excerpt;
+use crate::json;
 use crate::transcript::CallKind;
 
 /// The maximum number of calls that are distinguished in one frame.
@@ -63,7 +64,7 @@ impl LenientReading {
     /// One message, or what stands in its place.
     fn part(&mut self, text: &str) {
         let is_object = text.trim_ascii_start().starts_with('{');
-        match serde_json::from_str::<Message<'_>>(text) {
+        match json::from_str::<Message<'_>>(text) {
             Ok(message) if is_object => self.accepted(&message, text),
             Ok(_) => self.refused(text.as_bytes(), "it is not an object"),
             Err(error) => self.refused(text.as_bytes(), &error.to_string()),
@@ -150,7 +151,5 @@ fn batch(text: &str) -> Option<Vec<&RawValue>> {
     if !text.trim_ascii_start().starts_with('[') {
         return None;
     }
-    serde_json::from_str::<Batch<'_>>(text)
-        .ok()
-        .map(|batch| batch.0)
+    json::from_str::<Batch<'_>>(text).ok().map(|batch| batch.0)
 }

@@ -163,7 +163,7 @@ impl EventReader {
 
 /// Parses a line. If a newer Proctor wrote it, a known event may have an unknown form.
 pub(super) fn event(line: &[u8], by_newer: bool) -> Result<Event, String> {
-    json::parse(line).or_else(|error| {
+    json::from_slice(line).or_else(|error| {
         let unknown = Event::read_unknown(line, by_newer);
         unknown.ok_or_else(|| error.to_string())
     })
@@ -226,7 +226,7 @@ pub(super) fn digest(path: &Path) -> io::Result<(FileDigest, Option<Event>)> {
     io::copy(file, &mut io::sink())?;
     let (hash, bytes) = file.get_mut().hash.take().unwrap_or_default();
     let sha256 = HEXLOWER.encode(&hash.finalize());
-    let last = json::parse(&last).ok();
+    let last = json::from_slice(&last).ok();
     Ok((FileDigest { bytes, sha256 }, last))
 }
 

@@ -320,7 +320,7 @@ fn check_version(run: &Path) -> Result<(), RecordError> {
     let Some(line) = super::events::first_line(run)? else {
         return Ok(());
     };
-    match json::parse::<StoredLine>(&line) {
+    match json::from_slice::<StoredLine>(&line) {
         Ok(line) if line.event.run_started.record > u64::from(RECORD_VERSION) => {
             Err(RecordError::NewerVersion {
                 path: run.to_owned(),

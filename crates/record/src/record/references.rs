@@ -25,5 +25,5 @@ pub fn blobs_of(file: &Path) -> Result<BTreeSet<String>, RecordError> {
 pub fn last_event(content: &[u8]) -> Option<Event> {
     let lines = content.strip_suffix(b"\n")?;
     let last = lines.rsplit(|byte| *byte == b'\n').next()?;
-    json::parse(last).ok()
+    json::from_slice(last).ok()
 }

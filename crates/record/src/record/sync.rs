@@ -51,6 +51,7 @@ pub(super) struct Syncer {
     state: Mutex<SyncState>,
     work: Condvar,
     trials: PathBuf,
+    syncing_trials: SyncTurn,
     blobs: Arc<BlobStore>,
     failed: Arc<OnceLock<RecordError>>,
 }
@@ -66,6 +67,7 @@ impl Syncer {
             state: Mutex::default(),
             work: Condvar::new(),
             trials,
+            syncing_trials: SyncTurn::default(),
             blobs,
             failed,
         })
@@ -147,7 +149,7 @@ impl Syncer {
             let path = &end.file.path;
             fs::rename(path, &end.name).map_err(RecordError::io("rename", path))?;
         }
-        sync_folder(&self.trials)
+        self.syncing_trials.take(|| sync_folder(&self.trials))
     }
 
     fn lock(&self) -> MutexGuard<'_, SyncState> {

@@ -346,7 +346,8 @@ impl TrialWriter {
         ended: TrialEnded,
         done: impl FnOnce(Result<EndedTrial, RecordError>) + Send + 'static,
     ) {
-        let what = EventKind::TrialEnded(self.redactor.trial_ended(ended));
+        let ended = self.redactor.trial_ended(ended).with_bounded_reason();
+        let what = EventKind::TrialEnded(ended);
         let prepared = self.shared.check();
         if let Err(error) = prepared.and_then(|()| self.log.prepare(at, what)) {
             return done(Err(error));

@@ -37,7 +37,7 @@ fn says_no_more_than_its_start(path: &Path) -> std::io::Result<bool> {
         RecordLine::Torn(_) => return is_torn_start(path),
         RecordLine::TooLong => return Ok(false),
         RecordLine::Line(line) => {
-            let first = json::parse::<Event>(line);
+            let first = json::from_slice::<Event>(line);
             if !first.is_ok_and(|first| matches!(first.event, EventKind::RunStarted(_))) {
                 return Ok(false);
             }

@@ -13,6 +13,7 @@ use crate::event::{
     RunTally, SelectedCall, ServerSeen, SourceContext, StepEnded, SurfaceChange, SurfaceCompared,
     ToolName, ToolsSelected, TrialEnded, TrialFolder, TrialStarted, UnknownEvent,
 };
+use crate::json;
 use crate::verdict::Verdict;
 
 use super::Redactor;
@@ -183,7 +184,7 @@ impl Redactor {
             message: self.owned(change.message),
             witness: change
                 .witness
-                .and_then(|witness| serde_json::from_str(&self.json(&witness.to_string())).ok()),
+                .and_then(|witness| json::from_str(&self.json(&witness.to_string())).ok()),
             ..change
         }
     }
@@ -359,7 +360,7 @@ impl Redactor {
     /// Redacts every text of a configuration; JSON stays JSON.
     fn config(&self, config: &RunConfig) -> RunConfig {
         let text = serde_json::to_string(config).unwrap_or_default();
-        serde_json::from_str(&self.text(&text)).unwrap_or_default()
+        json::from_str(&self.text(&text)).unwrap_or_default()
     }
 
     fn check_id(&self, id: CheckId) -> CheckId {

@@ -3,12 +3,11 @@
 //! A search in plain text ignores tokens: replacing a secret that is a number, or that starts
 //! within an escape, would leave invalid JSON.
 
-use serde::de::IgnoredAny;
+use crate::json::is_json;
 
 /// Whether the bytes are one JSON object or array.
 pub(super) fn is_valid(bytes: &[u8]) -> bool {
-    matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['))
-        && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+    matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) && is_json(bytes)
 }
 
 /// Redacts valid JSON token by token. Keeps the order, duplicate keys and whitespace.
@@ -59,7 +58,7 @@ fn token_end(json: &[u8], at: usize) -> usize {
 fn redact_string(token: &[u8], redact: &dyn Fn(&[u8]) -> Vec<u8>, out: &mut Vec<u8>) {
     let inside = redact(&token[1..token.len() - 1]);
     let text = [b"\"", inside.as_slice(), b"\""].concat();
-    if serde_json::from_slice::<IgnoredAny>(&text).is_ok() {
+    if is_json(&text) {
         out.extend_from_slice(&text);
     } else {
         // The secret covers a part of an escape, so the whole string is replaced.

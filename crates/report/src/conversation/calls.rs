@@ -79,7 +79,7 @@ fn result(screen: &mut Screen, value: &Value) {
 /// A part of a tool's result: its text, or what it is.
 fn part_text(part: &Value, room: usize) -> String {
     if let Some(text) = part["text"].as_str() {
-        return match serde_json::from_str::<Value>(text) {
+        return match json::from_str::<Value>(text) {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => laid_out(&value, room),
             _ => json::spelled(text).into_owned(),
         };

@@ -6,6 +6,7 @@ use proctor_core::provider::Provider;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
 use proctor_record::event::{CheckEvaluated, Event, EventKind, Outcome, WireKind};
 use proctor_record::fold::{FoldedTrial, ModelActivity};
+use proctor_record::json;
 use proctor_record::model::Usage;
 use proctor_record::record::TrialFile;
 use proctor_record::transcript::{Call, CallKind, CallOutcome, CallRequest};
@@ -242,13 +243,11 @@ impl TrialTrace<'_> {
         let Some(bytes) = self.report.run.body_bytes(&frame.body)? else {
             return Ok(None);
         };
-        let id = serde_json::from_slice::<Request>(&bytes).ok();
-        Ok(
-            id.map(|request| match serde_json::from_str(request.id.get()) {
-                Ok(Value::String(text)) => text,
-                _ => request.id.get().to_owned(),
-            }),
-        )
+        let id = json::from_slice::<Request>(&bytes).ok();
+        Ok(id.map(|request| match json::from_str(request.id.get()) {
+            Ok(Value::String(text)) => text,
+            _ => request.id.get().to_owned(),
+        }))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use data_encoding::BASE64;
 use proctor_record::event::{Direction, EventKind, Frame};
+use proctor_record::json;
 use proctor_record::record::{RecordError, RunReader};
 use serde::Serialize;
 use serde_json::Value;
@@ -70,6 +71,6 @@ fn raw(run: &RunReader, seq: u64, frame: &Frame) -> Result<RawMessage, RecordErr
 /// The id of a message; null if it has none.
 fn id_of(run: &RunReader, frame: &Frame) -> Result<Value, RecordError> {
     let bytes = run.body_bytes(&frame.body)?;
-    let message: Option<Value> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let message: Option<Value> = bytes.and_then(|bytes| json::from_slice(&bytes).ok());
     Ok(message.map_or(Value::Null, |mut message| message["id"].take()))
 }

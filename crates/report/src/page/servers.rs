@@ -5,6 +5,7 @@
 use proctor_core::coverage::{ArgumentCoverage, CallUse, Coverage, ServerCoverage};
 use proctor_core::summary::FindingCounts;
 use proctor_record::event::{ServerSeen, Surface, WireKind};
+use proctor_record::json;
 use proctor_record::record::RecordError;
 use proctor_record::transcript::CallKind;
 use serde::{Deserialize, Serialize};
@@ -299,7 +300,7 @@ fn seen_page(report: &Report<'_>, seen: &ServerSeen) -> Result<ServerPage, Recor
         Some(body) => report.run.body_bytes(body)?,
         None => None,
     };
-    let surface: Option<Surface> = surface.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let surface: Option<Surface> = surface.and_then(|bytes| json::from_slice(&bytes).ok());
     let instructions = surface.as_ref().and_then(|s| s.instructions.as_deref());
     Ok(ServerPage {
         name: seen.name.clone(),
@@ -342,7 +343,7 @@ struct NamedOffer {
 }
 
 fn offer(kind: UseKind, item: &RawValue, room: &mut BodyRoom) -> OfferPage {
-    let named: Option<NamedOffer> = serde_json::from_str(item.get()).ok();
+    let named: Option<NamedOffer> = json::from_str(item.get()).ok();
     let description = named
         .as_ref()
         .and_then(|named| named.description.as_deref());

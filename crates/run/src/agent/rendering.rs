@@ -28,13 +28,13 @@ struct ResultParts<'a> {
 pub(super) fn tool_result(raw: &RawValue) -> String {
     // Serde would accept a list as the fields of an object.
     let is_object = raw.get().starts_with('{');
-    let parts = serde_json::from_str::<ResultParts<'_>>(raw.get());
+    let parts = json::from_str::<ResultParts<'_>>(raw.get());
     let Some(parts) = parts.ok().filter(|_| is_object) else {
         return cut(raw.get().to_owned());
     };
     let blocks: Vec<&RawValue> = parts
         .content
-        .and_then(|content| serde_json::from_str(content.get()).ok())
+        .and_then(|content| json::from_str(content.get()).ok())
         .unwrap_or_default();
     let mut shown = Vec::new();
     let mut length = 0;
@@ -56,7 +56,7 @@ pub(super) fn tool_result(raw: &RawValue) -> String {
 
 /// Renders a content block as text.
 fn block(raw: &RawValue) -> String {
-    let Ok(block) = serde_json::from_str::<Value>(raw.get()) else {
+    let Ok(block) = json::from_str::<Value>(raw.get()) else {
         return raw.get().to_owned();
     };
     let text = |key: &str| block.get(key).and_then(Value::as_str);
@@ -87,7 +87,7 @@ pub(super) fn tool_media(raw: &RawValue) -> Vec<Media> {
     if !raw.get().contains("data") && !raw.get().contains("\\u") {
         return Vec::new();
     }
-    let decoded = json::decode(raw.get()).or_else(|_| serde_json::from_str(raw.get()));
+    let decoded = json::decode(raw.get()).or_else(|_| json::from_str(raw.get()));
     let Ok(Value::Object(result)) = decoded else {
         return Vec::new();
     };
@@ -128,7 +128,7 @@ fn resource(contents: &Value) -> String {
 
 /// The result of `resources/read` as text.
 pub(super) fn resource_result(raw: &RawValue) -> String {
-    let result: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+    let result: Value = json::from_str(raw.get()).unwrap_or_default();
     match result.get("contents").and_then(Value::as_array) {
         Some(contents) => {
             let texts: Vec<String> = contents.iter().map(resource).collect();

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proctor_core::suite::server::AllowedTools;
 use proctor_record::event::FindingKind;
 use proctor_record::hint::{listed, nearest};
+use proctor_record::json;
 use proctor_record::model::{Arguments, Media, Tool, ToolCall, ToolResult, Tools};
 use serde_json::{Map, Value, json};
 
@@ -140,7 +141,7 @@ impl Toolbox {
         let mut are_named = true;
         for (at, source) in sources.iter().enumerate() {
             for text in &source.tools {
-                let tool: Value = serde_json::from_str(text).unwrap_or_default();
+                let tool: Value = json::from_str(text).unwrap_or_default();
                 if tool.get("name").is_some_and(Value::is_string) {
                     found.push((at, tool));
                 } else {

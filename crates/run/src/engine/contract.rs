@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proctor_core::contract::{SurfaceContent, SurfaceContract, line};
 use proctor_core::printable::printable;
 use proctor_record::event::{Surface, SurfaceCompared};
+use proctor_record::json;
 use proctor_record::redact::Redactor;
 
 use crate::preflight::PreflightReport;
@@ -55,8 +56,6 @@ pub(super) fn redacted(surface: &Surface, redactor: &Redactor) -> Surface {
     let text = serde_json::to_string(surface).unwrap_or_default();
     match redactor.text(&text) {
         std::borrow::Cow::Borrowed(_) => surface.clone(),
-        std::borrow::Cow::Owned(text) => {
-            serde_json::from_str(&text).unwrap_or_else(|_| surface.clone())
-        }
+        std::borrow::Cow::Owned(text) => json::from_str(&text).unwrap_or_else(|_| surface.clone()),
     }
 }

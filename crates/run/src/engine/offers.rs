@@ -9,6 +9,7 @@ use mcp_evals::{
     validate_with_tools,
 };
 use proctor_core::suite::Server;
+use proctor_record::json;
 use proctor_wire::client::{Client, ConnectOptions, ListError, ListLimits};
 use proctor_wire::evals::{self, CapabilityLocation, RawEval};
 use serde_json::Value;
@@ -159,8 +160,7 @@ async fn list_tools(client: &Client, caps: &ListLimits) -> Result<Vec<Value>, Li
     }
     let listed = client.list_tools(caps).await?;
     // A tool that is nested too deeply to parse is still known by its text.
-    let read =
-        |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into());
+    let read = |raw: &RawValue| json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into());
     Ok(listed.items.iter().map(|raw| read(raw)).collect())
 }
 

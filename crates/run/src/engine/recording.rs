@@ -70,6 +70,8 @@ impl SessionRecording {
 
     /// Ends the recording, or reports that it is incomplete.
     pub fn end(self, ended: TrialEnded, exit: u8) -> Result<(), RecordError> {
+        // Taking it records the ends of connections.
+        let trial = self.recorder.take_trial();
         let error = self.recorder.take_error();
         let ended = match &error {
             None => ended,
@@ -84,7 +86,7 @@ impl SessionRecording {
             Some(error) => return Err(error.clone()),
         };
         let at = self.recorder.at();
-        if let Some(trial) = self.recorder.take_trial() {
+        if let Some(trial) = trial {
             index::end_trial(trial, at, ended)?;
         }
         let reason = None;

@@ -3,6 +3,7 @@
 //! Its main type is [`Ballot`]. Complaints name the broken rule and never repeat the judge's text,
 //! which may originate from the exhibits.
 
+use proctor_record::json;
 use proctor_record::model::{Arguments, Reply, StopReason, Tool};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -111,8 +112,8 @@ fn from_text(text: &str) -> Result<Ballot, &'static str> {
     if text.starts_with("```") {
         return Err("the JSON object stood in a code block, not alone");
     }
-    serde_json::from_str::<UniqueBallotKeys>(text).map_err(|_| WRONG)?;
-    let map: Map<String, Value> = serde_json::from_str(text).map_err(|_| WRONG)?;
+    json::from_str::<UniqueBallotKeys>(text).map_err(|_| WRONG)?;
+    let map: Map<String, Value> = json::from_str(text).map_err(|_| WRONG)?;
     validate(&map)
 }
 

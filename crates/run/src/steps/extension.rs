@@ -12,6 +12,7 @@ use proctor_core::suite::{Extension, Package};
 use proctor_record::duration;
 use proctor_record::event::{Blame, Phase};
 use proctor_record::hint::nearest_hint;
+use proctor_record::json;
 use proctor_record::redact::Redactor;
 use proctor_record::verdict::Verdict;
 use serde::Deserialize;
@@ -235,7 +236,7 @@ impl RunningExtension {
             .request("initialize", &params, INITIALIZE_TIMEOUT)
             .await;
         let answer = answer.and_then(|result| {
-            let manifest = serde_json::from_str::<Manifest>(result.get());
+            let manifest = json::from_str::<Manifest>(result.get());
             manifest.map_err(|error| ExtensionWireError::Malformed(error.to_string()))
         });
         match answer {

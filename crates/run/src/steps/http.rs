@@ -8,6 +8,7 @@ use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::step::{HttpBody, HttpStep};
 use proctor_record::duration;
 use proctor_record::event::{Blame, Phase};
+use proctor_record::json;
 use proctor_record::verdict::Verdict;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::{Attempt, Policy};
@@ -168,7 +169,7 @@ impl Steps {
         }
         let mut verdict = None;
         if let Some(expected) = expected {
-            let document = serde_json::from_slice(&response.body).ok();
+            let document = json::from_slice(&response.body).ok();
             let found = ObservedContent {
                 name: "the body",
                 text: &text,

@@ -124,7 +124,7 @@ impl Steps {
             return ActionOutcome::unknown(&reason, Blame::Server);
         }
         if let Some(expected) = expected {
-            let in_text = serde_json::from_str(&parts.text).ok();
+            let in_text = json::from_str(&parts.text).ok();
             let documents = [&parts.structured, &in_text, &parts.content];
             let documents: Vec<Value> = documents.into_iter().flatten().cloned().collect();
             let found = expected.failures(ObservedContent {
@@ -172,7 +172,7 @@ async fn missing(client: &Client, call: &ToolStep) -> Option<String> {
     let names: Vec<String> = listed
         .items
         .iter()
-        .filter_map(|raw| serde_json::from_str::<ToolListEntry>(raw.get()).ok())
+        .filter_map(|raw| json::from_str::<ToolListEntry>(raw.get()).ok())
         .map(|tool| tool.name)
         .collect();
     let ToolStep { server, tool, .. } = call;
@@ -219,7 +219,7 @@ impl StepResultParts {
         let mut note = |error: serde_json::Error| {
             unreadable.get_or_insert(error.to_string());
         };
-        let parts = serde_json::from_str(raw.get()).unwrap_or_else(|error| {
+        let parts = json::from_str(raw.get()).unwrap_or_else(|error| {
             note(error);
             RawParts {
                 content: None,

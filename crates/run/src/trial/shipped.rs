@@ -15,6 +15,7 @@ use proctor_record::event::{
 };
 use proctor_record::fold::FoldedTrial;
 use proctor_record::hint::listed;
+use proctor_record::json;
 use proctor_record::model::{Arguments, ModelMessage, ModelRequest, ToolCall, Turn};
 use proctor_record::transcript::{CallOutcome, Transcript};
 use proctor_record::verdict::Verdict;
@@ -412,7 +413,7 @@ impl Trial {
             std::borrow::Cow::Borrowed(_) => value.clone(),
             // Redacted JSON is still JSON.
             std::borrow::Cow::Owned(text) => {
-                serde_json::from_str(&text).unwrap_or_else(|_| value.clone())
+                json::from_str(&text).unwrap_or_else(|_| value.clone())
             }
         }
     }

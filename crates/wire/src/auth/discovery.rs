@@ -4,6 +4,7 @@
 //! Its main function is [`discover`]. What a server says about itself must match its URL, and what an
 //! authorization server says must match its issuer: otherwise one could pose as another.
 
+use proctor_record::json;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Method, Request, StatusCode, Url};
 use serde_json::{Map, Value};
@@ -238,7 +239,7 @@ async fn fetch(http: &Client, url: &Url) -> Result<Option<Map<String, Value>>, A
         return Ok(None);
     }
     // Some servers answer every path with a page.
-    Ok(serde_json::from_slice(&body).ok())
+    Ok(json::from_slice(&body).ok())
 }
 
 #[cfg(test)]

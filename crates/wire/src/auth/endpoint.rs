@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use proctor_record::json;
 use proctor_record::redact::Redactor;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Method, Request, StatusCode, Url};
@@ -51,7 +52,7 @@ impl Grant {
 
     /// Reads a token response. The error continues a sentence, and quotes nothing of the response.
     pub(super) fn parse(json: &[u8]) -> Result<Self, &'static str> {
-        let Ok(Value::Object(response)) = serde_json::from_slice(json) else {
+        let Ok(Value::Object(response)) = json::from_slice(json) else {
             return Err("can't be parsed");
         };
         let text = |name: &str| response.get(name)?.as_str().map(str::to_owned);
@@ -186,7 +187,7 @@ impl TokenEndpoint {
 
 /// The `error` and `error_description` of a response.
 pub(super) fn oauth_error(answer: &[u8]) -> Option<String> {
-    let answer: Value = serde_json::from_slice(answer).ok()?;
+    let answer: Value = json::from_slice(answer).ok()?;
     let text = |name: &str| answer.get(name)?.as_str().map(shown);
     let error = text("error")?;
     Some(match text("error_description") {

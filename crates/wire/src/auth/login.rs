@@ -8,6 +8,7 @@ use std::time::Duration;
 use data_encoding::BASE64URL_NOPAD;
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
+use proctor_record::json;
 use reqwest::header::{CONTENT_TYPE, HOST, HeaderValue};
 use reqwest::{Request, Url};
 use serde_json::{Value, json};
@@ -248,7 +249,7 @@ async fn register(
         let reason = oauth_error(&answer).unwrap_or_else(|| format!("HTTP status {status}"));
         return Err(unusable(REGISTRATION, &url, &reason));
     }
-    let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+    let answer: Value = json::from_slice(&answer).unwrap_or_default();
     let text = |name: &str| answer.get(name)?.as_str().map(str::to_owned);
     let id = text("client_id");
     let id = id.ok_or_else(|| unusable(REGISTRATION, &url, "its response has no client id"))?;

@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use proctor_record::json;
 use proctor_record::redact::SharedSecrets;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -233,7 +234,7 @@ impl LoginStore {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)
             .map_err(|error| self.failed("read", &error))?;
-        serde_json::from_slice(&bytes).map_err(|_| {
+        json::from_slice(&bytes).map_err(|_| {
             let path = self.path.display();
             AuthError::Store(format!(
                 "the logins in `{path}` are damaged; remove the file"

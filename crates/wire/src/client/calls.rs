@@ -1,6 +1,7 @@
 //! One logical call, with all its rounds of requested input.
 
 use proctor_record::event::FindingKind;
+use proctor_record::json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -57,7 +58,7 @@ impl ResultHeader<'_> {
 
 /// Parses a member of a result; `None` if it is missing or malformed.
 fn read<T: serde::de::DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
+    json::from_str(raw?.get()).ok()
 }
 
 impl Client {
@@ -142,7 +143,7 @@ async fn responses(
                 CallError::Malformed(reason)
             }
         })?;
-        let answer = serde_json::from_str(&answer).unwrap_or(Value::Null);
+        let answer = json::from_str(&answer).unwrap_or(Value::Null);
         responses.insert(key, answer);
     }
     Ok(Value::Object(responses))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use proctor_record::event::FindingKind;
 use proctor_record::hint::listed;
+use proctor_record::json;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -100,8 +101,8 @@ impl ListedTools {
         let find = || {
             let known = self.items.iter().filter_map(|raw| {
                 // Most of a tool is its schema, which few clients need.
-                let members: HashMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
-                let name = serde_json::from_str(members.get("name")?.get()).ok()?;
+                let members: HashMap<String, &RawValue> = json::from_str(raw.get()).ok()?;
+                let name = json::from_str(members.get("name")?.get()).ok()?;
                 let known = KnownTool {
                     header_arguments: OnceLock::new(),
                     raw: raw.clone(),
@@ -125,14 +126,14 @@ impl KnownTool {
     /// The arguments that the stateless era repeats in headers.
     pub(super) fn header_arguments(&self) -> &[meta::HeaderArgument] {
         self.header_arguments.get_or_init(|| {
-            let tool: Value = serde_json::from_str(self.raw.get()).unwrap_or_default();
+            let tool: Value = json::from_str(self.raw.get()).unwrap_or_default();
             meta::header_arguments(&tool)
         })
     }
 
     /// Whether both are the same tool, whatever the formatting of their JSON.
     fn is(&self, other: &Self) -> bool {
-        let parsed = |tool: &Self| serde_json::from_str::<Value>(tool.raw.get()).ok();
+        let parsed = |tool: &Self| json::from_str::<Value>(tool.raw.get()).ok();
         self.raw.get() == other.raw.get()
             || parsed(self)
                 .zip(parsed(other))
@@ -268,11 +269,11 @@ impl Client {
         key: &str,
         page: &RawValue,
     ) -> Result<(Vec<Box<RawValue>>, Option<String>), ListError> {
-        let fields: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(page.get());
+        let fields: Result<BTreeMap<String, &RawValue>, _> = json::from_str(page.get());
         let fields = fields.unwrap_or_default();
         let items = fields
             .get(key)
-            .and_then(|raw| serde_json::from_str(raw.get()).ok());
+            .and_then(|raw| json::from_str(raw.get()).ok());
         let Some(items) = items else {
             let error = ListError::NoList {
                 method: method.to_owned(),
@@ -283,7 +284,7 @@ impl Client {
         };
         let next = fields
             .get("nextCursor")
-            .and_then(|raw| serde_json::from_str(raw.get()).ok());
+            .and_then(|raw| json::from_str(raw.get()).ok());
         Ok((items, next.flatten()))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use proctor_record::json;
 use proctor_record::message::{Id, Message, MessageKind};
 
 /// The maximum number of unanswered requests; older ones are forgotten.
@@ -35,7 +36,7 @@ impl<T> PendingRequests<T> {
         if self.is_empty() {
             return None;
         }
-        let message = serde_json::from_slice::<Message<'_>>(message).ok()?;
+        let message = json::from_slice::<Message<'_>>(message).ok()?;
         let MessageKind::Answer { id } = message.kind() else {
             return None;
         };

@@ -16,6 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use mcp_evals::splice::{self, Insertion, SpliceError};
 use mcp_evals::{CAPABILITY, Capability, EvalFile, LIST_CHANGED, Suite, validate};
 use proctor_core::evals::file::EvalsFile;
+use proctor_record::json;
 use proctor_record::problem::Problems;
 use serde_json::{Map, Value};
 
@@ -132,7 +133,7 @@ impl EvalsResponder {
 
     /// Adds the capability to a handshake response.
     fn declare(&self, message: &[u8]) -> HandshakeSplice {
-        let Ok(answer) = serde_json::from_slice::<Value>(message) else {
+        let Ok(answer) = json::from_slice::<Value>(message) else {
             return HandshakeSplice::default();
         };
         // An error response declares nothing.

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
+use proctor_record::json;
 use proctor_record::message::{Message, MessageKind};
 use reqwest::Url;
 use tokio::task::JoinHandle;
@@ -272,7 +273,7 @@ fn replaced(headers: &mut HeaderMap, message: Vec<u8>) -> ResponseBody {
 
 fn parsed(text: &[u8]) -> Option<Message<'_>> {
     let text = text.strip_prefix(BOM).unwrap_or(text);
-    serde_json::from_slice(text).ok()
+    json::from_slice(text).ok()
 }
 
 #[cfg(test)]

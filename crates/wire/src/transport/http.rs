@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proctor_record::event::{Direction, FindingKind, HttpFailure};
+use proctor_record::json;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Request, Response, StatusCode, Url};
 use tokio::sync::Semaphore;
@@ -437,9 +438,7 @@ fn described(response: &Response) -> String {
 fn refusal(status: StatusCode, body: &[u8], tap: &ConnectionTap) -> RequestFailure {
     let mut said: Option<crate::rpc::RpcError> = None;
     let _ = worker::each_message(body, &mut |message| {
-        said = message
-            .error
-            .and_then(|raw| serde_json::from_str(raw.get()).ok());
+        said = message.error.and_then(|raw| json::from_str(raw.get()).ok());
     });
     if let Some(error) = said {
         return RequestFailure::Rpc(error);

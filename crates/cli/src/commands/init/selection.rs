@@ -3,6 +3,7 @@
 use anyhow::Context;
 use proctor_core::printable::printable;
 use proctor_core::suite::PLACEHOLDER;
+use proctor_record::json;
 use proctor_wire::client::ListLimits;
 use serde_json::Value;
 
@@ -32,7 +33,7 @@ pub(super) fn run(args: &InitArgs) -> anyhow::Result<Exit> {
         };
         let tools = listed.items.iter();
         let tools: Vec<Value> = tools
-            .filter_map(|raw| serde_json::from_str(raw.get()).ok())
+            .filter_map(|raw| json::from_str(raw.get()).ok())
             .collect();
         let rows: Vec<String> = tools.iter().filter_map(row).collect();
         if rows.is_empty() {

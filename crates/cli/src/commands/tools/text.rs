@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use anstyle::Style;
 use proctor_core::printable::printable;
+use proctor_record::json;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use unicode_width::UnicodeWidthStr;
@@ -160,7 +161,7 @@ fn write_section(
     let weight = tokens.map_or(String::new(), |t| format!(", about {t} tokens"));
     writeln!(out, "\n{BOLD}{title}{BOLD:#} ({}{weight})", items.len())?;
     for raw in items {
-        match serde_json::from_str(raw.get()) {
+        match json::from_str(raw.get()) {
             Ok(value) => write_item(&value, raw, out)?,
             Err(_) => writeln!(out, "  {}", printable(&shortened(raw.get(), 200)))?,
         }

@@ -283,7 +283,7 @@ impl ExpectedValue {
             (Self::Plain(wanted), value) => json::equal(wanted, value),
             (Self::Filled(wanted), Value::String(text)) => wanted == text,
             (Self::Filled(wanted), Value::Number(_) | Value::Bool(_) | Value::Null) => {
-                let wanted = serde_json::from_str::<Value>(wanted.trim());
+                let wanted = json::from_str::<Value>(wanted.trim());
                 wanted.is_ok_and(|wanted| json::equal(&wanted, value))
             }
             (Self::Array(wanted), Value::Array(values)) => {

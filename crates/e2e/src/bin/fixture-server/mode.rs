@@ -60,6 +60,7 @@ modes! {
     BigResult "big-result" "=BYTES" "a text of BYTES in the result";
     ManyBlocks "many-blocks" "=N" "N content blocks";
     DeepNesting "deep-nesting" "=N" "N nested brackets in the result";
+    TextsInTexts "texts-in-texts" "=N" "N texts of JSON in each other in the result, each under a key that serde_json reserves";
     EndlessLine "endless-line" "[=BYTES]" "a response of BYTES (or endless) that never ends";
     InvalidUtf8 "invalid-utf8" "" "bytes that are not UTF-8 in the result";
     LoneSurrogate "lone-surrogate" "" "an escaped lone surrogate in the result";

@@ -143,6 +143,12 @@ fn odd_content(exchange: &Exchange) -> Option<Payload> {
         );
         return Some(content.then(deep).then("}"));
     }
+    if let Some(depth) = exchange.number(Mode::TextsInTexts, 1) {
+        let deep = texts_in_texts(depth);
+        return Some(Payload::from(format!(
+            r#""content":[{{"type":"text","text":"deep"}}],"structuredContent":{deep}"#
+        )));
+    }
     let odd: &[u8] = if exchange.has(Mode::InvalidUtf8) {
         b"a\xff\xfe\xc3(b"
     } else if exchange.has(Mode::LoneSurrogate) {
@@ -155,6 +161,15 @@ fn odd_content(exchange: &Exchange) -> Option<Payload> {
         return None;
     };
     Some(block(odd.into()))
+}
+
+/// JSON that a parser with the raw values of `serde_json` parses again and again, each time with a new limit of depth.
+fn texts_in_texts(depth: u64) -> String {
+    (0..depth).fold("1".to_owned(), |text, _| {
+        // Written so, an escape grows by five bytes in each text, and is not doubled.
+        let text = text.replace('\\', r"\u005c").replace('"', r"\u0022");
+        format!(r#"{{"$serde_json::private::RawValue":"{text}"}}"#)
+    })
 }
 
 /// The outcome of a request to the client.

@@ -1,5 +1,6 @@
 //! A reply of Messages as a stream of events.
 
+use proctor_record::json;
 use proctor_record::model::Reply;
 use serde_json::{Map, Value, json};
 
@@ -132,7 +133,7 @@ impl StreamAssembler {
         }
         for (block, input) in self.blocks.iter_mut().zip(self.inputs) {
             if !input.is_empty() {
-                block["input"] = match serde_json::from_str(&input) {
+                block["input"] = match json::from_str(&input) {
                     Ok(object @ Value::Object(_)) => object,
                     _ => input.into(),
                 };

@@ -266,6 +266,29 @@ fn ambiguous_json_is_unreadable_and_lone_surrogates_are_kept() {
     assert_eq!(folded.transcript.unread, []);
 }
 
+/// `serde_json` would read the JSON in a text as the arguments; the server gets an object.
+#[test]
+fn a_call_with_a_reserved_key_is_unread() {
+    let call = |arguments: &str| {
+        format!(
+            r#"{{"id":1,"method":"tools/call","params":{{"name":"a","arguments":{arguments}}}}}"#
+        )
+    };
+    for arguments in [
+        r#"{"$serde_json::private::RawValue":"{\"path\":\"ok.txt\"}"}"#,
+        r#"{"x":{"$serde_json::private::Number":"5"}}"#,
+        r#"{"p":1,"p":2,"pad":{"\u0024serde_json::private::RawValue":"{\"x\":1,\"y\":2}"}}"#,
+    ] {
+        let folded = Trial::stdio()
+            .sends(&call(arguments))
+            .gets(&result("1", "A"))
+            .folded();
+        assert_eq!(folded.transcript.calls, [], "{arguments}");
+        assert_eq!(folded.transcript.unread.len(), 1, "{arguments}");
+        assert_eq!(folded.transcript.unread[0].name.as_deref(), Some("a"));
+    }
+}
+
 #[test]
 fn an_answer_to_a_request_that_only_lenient_servers_read_is_one() {
     let call = r#"{"id":7,"method":"tools/call","params":{"name":"a","arguments":{"x":NaN}}}"#;

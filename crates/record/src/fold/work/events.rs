@@ -13,6 +13,7 @@ use crate::event::{
 };
 use crate::fold::text::ClippedText;
 use crate::fold::unknown_tools::UnknownToolCalls;
+use crate::json;
 use crate::record::{Blobs, RecordError};
 use crate::transcript::SkillLoad;
 use crate::verdict::Verdict;
@@ -357,7 +358,7 @@ fn skill_name(arguments: Option<&Body>, blobs: &Blobs) -> Result<Option<String>,
     else {
         return Ok(None);
     };
-    let Ok(Value::Object(arguments)) = serde_json::from_slice(&bytes) else {
+    let Ok(Value::Object(arguments)) = json::from_slice(&bytes) else {
         return Ok(None);
     };
     let named = ["skill", "name"].iter().find_map(|key| arguments.get(*key));

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::json::RESERVED_KEY;
 
 #[test]
 fn half_pairs_are_kept_without_loss() {
@@ -37,6 +38,20 @@ fn duplicate_keys_are_refused() {
     assert!(decode(r#"{"a":NaN}"#).is_err());
 }
 
+/// Other parsers read an object where `serde_json` would read a number or the JSON in a text.
+#[test]
+fn a_value_is_what_other_parsers_read() {
+    for text in [
+        r#"{"x":{"$serde_json::private::Number":"5"}}"#,
+        r#"{"$serde_json::private::RawValue":"{\"path\":\"ok.txt\"}"}"#,
+        // Its text has as many members as the object has too many.
+        r#"{"path":"/etc/passwd","path":"ok.txt","pad":{"$serde_json::private::RawValue":"{\"x\":1,\"y\":2}"}}"#,
+    ] {
+        let error = decode(text).unwrap_err().to_string();
+        assert!(error.contains("reserved"), "{error}");
+    }
+}
+
 /// JSON with keys that repeat and strings that look like members, and text that is not JSON.
 fn texts() -> impl Strategy<Value = String> {
     let scalar = prop::sample::select(vec![
@@ -48,6 +63,8 @@ fn texts() -> impl Strategy<Value = String> {
         r#"":{\"a\":1}""#,
         r#"{"$serde_json::private::Number":"1"}"#,
         r#"{"$serde_json::private::RawValue":"{}"}"#,
+        r#"{"$serde_json::private::RawValue":"{\"a\":1,\"b\":2}"}"#,
+        r#"{"\u0024serde_json::private::RawValue":"{\"a\":1}"}"#,
         r#""\ud800""#,
         "NaN",
     ]);
@@ -80,8 +97,12 @@ proptest! {
     #[test]
     fn counting_members_finds_what_a_parser_of_keys_finds(text in texts()) {
         let spelled = with_stand_ins(&text);
-        let checked = serde_json::from_str::<UnambiguousValue>(&spelled)
-            .and_then(|_| serde_json::from_str::<Value>(&spelled));
+        let checked = if spelled.contains("serde_json::private") {
+            Err(serde_json::Error::custom(RESERVED_KEY))
+        } else {
+            serde_json::from_str::<UnambiguousValue>(&spelled)
+                .and_then(|_| serde_json::from_str::<Value>(&spelled))
+        };
         let (decoded, expected) = (decode(&text), checked);
         prop_assert_eq!(
             decoded.map_err(|error| error.to_string()),

@@ -7,6 +7,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::structure::same_key;
+use crate::json;
 use crate::transcript::CallKind;
 
 /// The parts of a call that are clear, or why they are not.
@@ -26,7 +27,7 @@ pub(crate) fn call_parts(kind: CallKind, params: Option<&RawValue>) -> CallParts
             unclear_arguments: None,
         };
     };
-    let Ok(members) = serde_json::from_str::<Members<'_>>(params.get()) else {
+    let Ok(members) = json::from_str::<Members<'_>>(params.get()) else {
         let reason = "its `params` are not an object".to_owned();
         return CallParts {
             name: Err(reason.clone()),
@@ -41,7 +42,7 @@ pub(crate) fn call_parts(kind: CallKind, params: Option<&RawValue>) -> CallParts
 
 /// A key of an object that some implementations take for one of these, and others don't.
 pub(super) fn misspelt(object: &str, names: &[&str]) -> Option<String> {
-    let Keys(keys) = serde_json::from_str(object).ok()?;
+    let Keys(keys) = json::from_str(object).ok()?;
     let is_other = |key: &Cow<'_, str>| names.iter().any(|name| same_key(key, name) && key != name);
     keys.into_iter().find(is_other).map(Cow::into_owned)
 }
@@ -69,7 +70,7 @@ impl Members<'_> {
         let Some(raw) = self.only(key)? else {
             return Ok(None);
         };
-        match serde_json::from_str::<String>(raw.get()) {
+        match json::from_str::<String>(raw.get()) {
             // Where strings end at a NUL, the rest of it does not count.
             Ok(name) if !name.contains('\0') => Ok(Some(name)),
             _ => Err(format!("its `{key}` is not a plain string")),

@@ -328,6 +328,30 @@ fn a_folder_without_a_run_is_an_error() {
 }
 
 #[test]
+fn a_trial_ends_whatever_the_length_of_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let trial = run.trial(0, "long", trial_started(1)).unwrap();
+    // A server may send this much in an error message.
+    let ended = TrialEnded {
+        outcome: Outcome::Failed,
+        reason: Some("é".repeat(MAX_LINE)),
+        blame: None,
+    };
+    trial.end(1, ended).unwrap();
+    let run = RunReader::open(folder.path()).unwrap();
+    let file = only_trial(&run);
+    assert!(file.ended);
+    let events = events_of(&run, &file);
+    let EventKind::TrialEnded(ended) = &events.last().unwrap().event else {
+        panic!("no end: {events:?}")
+    };
+    let reason = ended.reason.as_deref().unwrap();
+    assert!(reason.starts_with("éé") && reason.ends_with("é…") && reason.len() < 70_000);
+    assert_eq!(ended.outcome, Outcome::Failed);
+}
+
+#[test]
 fn a_broken_line_in_the_middle_is_an_error_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let run = create(folder.path());

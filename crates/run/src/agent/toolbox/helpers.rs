@@ -3,6 +3,7 @@
 //! Its main type is [`Helper`]. Checks see a read through a helper as a read of the server.
 
 use proctor_record::hint::listed;
+use proctor_record::json;
 use proctor_record::model::Tool;
 use serde_json::{Map, Value, json};
 
@@ -90,7 +91,7 @@ impl Toolbox {
                     .await
                 {
                     Ok(listed) => all.extend(listed.items.iter().map(|raw| {
-                        let item: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+                        let item: Value = json::from_str(raw.get()).unwrap_or_default();
                         json!({"server": connected.name, *one: item})
                     })),
                     // Many servers have resources but no resource templates.

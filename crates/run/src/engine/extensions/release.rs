@@ -7,6 +7,7 @@ use std::time::Duration;
 use proctor_core::suite::{Environment, ReleasePackage, is_release};
 use proctor_models::{ModelOpenError, Settings, proxy};
 use proctor_record::duration;
+use proctor_record::json;
 use proctor_wire::network::reason;
 use reqwest::header::{ACCEPT, USER_AGENT};
 use reqwest::redirect::Policy;
@@ -102,7 +103,7 @@ impl Releases {
         let url = format!("{}/repos/{owner}/{repo}/releases/latest", self.api);
         let hint = "; the repository has no release";
         let body = self.get(&url, MAX_RELEASE, hint).await?;
-        let release: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let release: Value = json::from_slice(&body).unwrap_or_default();
         let tag = release["tag_name"].as_str().filter(|tag| is_release(tag));
         tag.map(str::to_owned).ok_or(DownloadError::NoTag { url })
     }

@@ -11,6 +11,7 @@ use proctor_core::selection::ToolChoice;
 use proctor_core::summary::{Summary, TrialResult};
 use proctor_record::event::{EventKind, ToolName, TrialEnded};
 use proctor_record::fold::FoldOptions;
+use proctor_record::json;
 use proctor_record::record::{RecordError, RunReader, TrialFile};
 use proctor_record::redact::Redactor;
 
@@ -254,7 +255,7 @@ pub(super) fn redacted(graded: GradedTrial, redactor: &Redactor) -> GradedTrial 
     match redactor.text(&text) {
         std::borrow::Cow::Borrowed(_) => graded,
         // Redacted JSON is still JSON.
-        std::borrow::Cow::Owned(text) => serde_json::from_str(&text).unwrap_or(graded),
+        std::borrow::Cow::Owned(text) => json::from_str(&text).unwrap_or(graded),
     }
 }
 

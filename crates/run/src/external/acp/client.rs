@@ -4,6 +4,7 @@
 //! agent.
 
 use proctor_record::event::AgentClaimed;
+use proctor_record::json;
 use proctor_record::message::{Id, Message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -399,7 +400,7 @@ impl MessageHandler for AcpClient {
 
 /// A part of a message; null if it can't be parsed.
 fn value(raw: Option<&RawValue>) -> Value {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+    raw.and_then(|raw| json::from_str(raw.get()).ok())
         .unwrap_or_default()
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use proctor_core::suite::server::AllowedTools;
 use proctor_record::event::{AgentClaimed, Claim};
+use proctor_record::json;
 use proctor_record::model::Usage;
 use serde_json::{Map, Value, json};
 
@@ -273,9 +274,7 @@ impl CopilotReader {
             self.is_over = true;
         }
         let written = std::fs::read(&self.usage).unwrap_or_default();
-        self.report.usage = serde_json::from_slice(&written)
-            .ok()
-            .and_then(|all| usage(&all));
+        self.report.usage = json::from_slice(&written).ok().and_then(|all| usage(&all));
         self.report.turns = Some(self.turns);
         self.is_over.then_some(self.report)
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use proctor_record::event::FindingKind;
+use proctor_record::json;
 use proctor_record::message::{Id, Message};
 use proctor_record::redact::Redactor;
 use serde::Deserialize;
@@ -168,7 +169,7 @@ impl MessageHandler for ExtensionOutput {
 fn outcome(message: &Message<'_>) -> Result<Box<RawValue>, RpcError> {
     match (message.error, message.result) {
         (None, Some(result)) => Ok(result.to_owned()),
-        (Some(error), _) => Err(serde_json::from_str(error.get()).unwrap_or(RpcError {
+        (Some(error), _) => Err(json::from_str(error.get()).unwrap_or(RpcError {
             code: 0,
             message: error.get().to_owned(),
             data: None,
@@ -191,7 +192,7 @@ fn log_line(params: Option<&RawValue>) -> String {
     let Some(params) = params else {
         return String::new();
     };
-    let Ok(log) = serde_json::from_str::<LogMessage>(params.get()) else {
+    let Ok(log) = json::from_str::<LogMessage>(params.get()) else {
         return format!("{params}\n");
     };
     let level = log.level.map(|level| format!("{level}: "));

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use proctor_record::event::{
     Actor, ConnectionId, Direction, Event, EventKind, FindingKind, HttpFailure,
 };
+use proctor_record::json;
 use proctor_record::message::{self, Message, MessageKind};
 use proctor_record::record::{Blobs, RecordError};
 
@@ -81,7 +82,7 @@ impl ServerContacts {
             }
             "tools/call" => {
                 let tool = message.params.and_then(|params| {
-                    let params: serde_json::Value = serde_json::from_str(params.get()).ok()?;
+                    let params: serde_json::Value = json::from_str(params.get()).ok()?;
                     Some(params.get("name")?.as_str()?.to_owned())
                 });
                 let called = self.called.entry(server.to_owned()).or_default();

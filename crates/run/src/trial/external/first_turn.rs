@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use proctor_record::event::{Event, EventKind, Purpose};
+use proctor_record::json;
 use proctor_record::model::Turn;
 use proctor_record::record::{Blobs, RecordError};
 
@@ -45,7 +46,7 @@ impl FirstTurn {
                     if wanted.is_none() && asks.contains(&replied.ask) =>
                 {
                     let turn = blobs.body_bytes(&replied.turn)?;
-                    let turn = turn.and_then(|turn| serde_json::from_slice::<Turn>(&turn).ok());
+                    let turn = turn.and_then(|turn| json::from_slice::<Turn>(&turn).ok());
                     wanted = turn.map(|turn| turn.calls.len()).filter(|count| *count > 0);
                 }
                 EventKind::CallWithheld(_) => calls += 1,

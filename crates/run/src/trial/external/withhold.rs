@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proctor_record::event::{Body, EventKind, SelectedCall, ToolName};
+use proctor_record::json;
 use proctor_record::message::{Message, MessageKind};
 use proctor_wire::edit::{ClientMessageAction, Edit, Editor, Passage};
 use proctor_wire::recorder::Recorder;
@@ -130,7 +131,7 @@ enum ClientText<'a> {
 }
 
 fn classify(bytes: &[u8]) -> ClientText<'_> {
-    let Ok(message) = serde_json::from_slice::<Message<'_>>(bytes) else {
+    let Ok(message) = json::from_slice::<Message<'_>>(bytes) else {
         return doubtful(bytes);
     };
     match (message.kind(), message.id) {
@@ -138,7 +139,7 @@ fn classify(bytes: &[u8]) -> ClientText<'_> {
             let params = message
                 .params
                 .map_or("{}", serde_json::value::RawValue::get);
-            let params: Value = serde_json::from_str(params).unwrap_or_default();
+            let params: Value = json::from_str(params).unwrap_or_default();
             let name = params.get("name").and_then(Value::as_str);
             ClientText::Call {
                 id,

@@ -7,6 +7,7 @@ use proctor_core::suite::Server;
 use proctor_core::suite::protocol::ProtocolPin;
 use proctor_core::suite::server::Transport;
 use proctor_record::event::WireKind;
+use proctor_record::json;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -156,7 +157,7 @@ impl UnprobedConnection {
         let raw = self
             .ask(PROBE, Map::new(), headers, Era::Stateless, patience)
             .await?;
-        let result: Value = serde_json::from_str(raw.get())
+        let result: Value = json::from_str(raw.get())
             .map_err(|_| HandshakeError::Refused("malformed response".to_owned()))?;
         let versions = result
             .get("supportedVersions")
@@ -192,7 +193,7 @@ impl UnprobedConnection {
         let raw = self
             .ask("initialize", params, Vec::new(), Era::Handshake, patience)
             .await?;
-        let result: Value = serde_json::from_str(raw.get())
+        let result: Value = json::from_str(raw.get())
             .map_err(|_| HandshakeError::Refused("malformed response".to_owned()))?;
         let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
             let reason = "its response to `initialize` has no protocol version";
@@ -331,7 +332,7 @@ impl UnprobedConnection {
 
 /// The versions that an error names, as a part of a sentence.
 fn offered(data: &RawValue) -> String {
-    let data: Value = serde_json::from_str(data.get()).unwrap_or_default();
+    let data: Value = json::from_str(data.get()).unwrap_or_default();
     match data.get("supported").filter(|versions| versions.is_array()) {
         Some(versions) => format!("; it supports {versions}"),
         None => String::new(),

@@ -3,6 +3,7 @@
 //! Its main type is [`ClientMessage`]. Batches and malformed messages go to the server.
 
 use mcp_evals::METHOD;
+use proctor_record::json;
 use proctor_record::message::{Id, Message, MessageKind};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -49,7 +50,7 @@ impl ListRequest<'_> {
 
 /// Parses a client message.
 pub(super) fn read(message: &[u8]) -> ClientMessage<'_> {
-    let Ok(message) = serde_json::from_slice::<Message<'_>>(message) else {
+    let Ok(message) = json::from_slice::<Message<'_>>(message) else {
         return ClientMessage::Other;
     };
     if message.jsonrpc.as_deref() != Some("2.0") {
@@ -75,7 +76,7 @@ pub(super) fn read(message: &[u8]) -> ClientMessage<'_> {
 }
 
 fn list<'a>(id: &'a RawValue, params: Option<&RawValue>) -> ClientMessage<'a> {
-    let params = params.map(|params| serde_json::from_str(params.get()));
+    let params = params.map(|params| json::from_str(params.get()));
     match params.transpose() {
         Ok(params) => ClientMessage::List(ListRequest { id, params }),
         Err(_) => ClientMessage::Other,

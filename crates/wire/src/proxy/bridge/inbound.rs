@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use crate::worker;
 use data_encoding::BASE64;
 use http::HeaderMap;
+use proctor_record::json;
 use proctor_record::message::{Id, Message, MessageKind};
 use serde_json::value::RawValue;
 
@@ -191,11 +192,11 @@ impl RequestFields {
             #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
             version: Option<&'a RawValue>,
         }
-        let Ok(params) = serde_json::from_str::<Params>(params.get()) else {
+        let Ok(params) = json::from_str::<Params>(params.get()) else {
             return Self::default();
         };
         let meta = params.meta.map(RawValue::get);
-        let meta = meta.and_then(|meta| serde_json::from_str::<Meta>(meta).ok());
+        let meta = meta.and_then(|meta| json::from_str::<Meta>(meta).ok());
         let (token, version) = meta.map_or((None, None), |meta| (meta.token, meta.version));
         Self {
             name: params.name.and_then(text),
@@ -248,7 +249,7 @@ fn decoded(value: &str) -> Option<Cow<'_, str>> {
 }
 
 fn text(raw: &RawValue) -> Option<String> {
-    serde_json::from_str(raw.get()).ok()
+    json::from_str(raw.get()).ok()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::worker;
 use bytes::Bytes;
+use proctor_record::json;
 use proctor_record::message::{Id, Message, MessageKind};
 use serde_json::value::RawValue;
 
@@ -381,11 +382,11 @@ impl NotificationFields {
             #[serde(borrow, default, rename = "io.modelcontextprotocol/subscriptionId")]
             subscription: Option<&'a RawValue>,
         }
-        let Ok(params) = serde_json::from_str::<Params>(params.get()) else {
+        let Ok(params) = json::from_str::<Params>(params.get()) else {
             return Self::default();
         };
         let meta = params.meta.map(RawValue::get);
-        let meta = meta.and_then(|meta| serde_json::from_str::<Meta>(meta).ok());
+        let meta = meta.and_then(|meta| json::from_str::<Meta>(meta).ok());
         let subscription = meta.and_then(|meta| meta.subscription);
         Self {
             token: params.token.map(Id::of),
@@ -404,7 +405,7 @@ fn code(error: &RawValue) -> Option<i64> {
     struct RpcErrorCode {
         code: i64,
     }
-    serde_json::from_str::<RpcErrorCode>(error.get())
+    json::from_str::<RpcErrorCode>(error.get())
         .ok()
         .map(|error| error.code)
 }

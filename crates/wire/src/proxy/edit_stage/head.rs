@@ -2,6 +2,7 @@
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
+use proctor_record::json;
 use proctor_record::message::{Message, MessageKind};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -39,7 +40,7 @@ pub(super) fn fits(message: Option<&Message<'_>>, headers: &HeaderMap) -> bool {
         return named.as_bytes() == method.as_bytes();
     }
     let params = message.params.map(RawValue::get);
-    let params = params.and_then(|params| serde_json::from_str(params).ok());
+    let params = params.and_then(|params| json::from_str(params).ok());
     !is_stateless(params.as_ref())
 }
 

@@ -104,7 +104,7 @@ async fn call(client: &Client, trial: &EvalDraft) -> Result<Value, String> {
     if result.raw.get().len() > 4 * LARGEST {
         return Err("its answer is too large for an evals file".to_owned());
     }
-    let value: Value = serde_json::from_str(result.raw.get()).unwrap_or_default();
+    let value: Value = json::from_str(result.raw.get()).unwrap_or_default();
     let content = value.get("content").cloned().unwrap_or_default();
     if result.is_error {
         let text = content.pointer("/0/text").and_then(Value::as_str);

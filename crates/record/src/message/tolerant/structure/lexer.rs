@@ -1,5 +1,7 @@
 //! The tokens of a text that is almost JSON.
 
+use crate::json;
+
 /// A token. Nothing is decoded yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonToken<'a> {
@@ -124,5 +126,5 @@ pub(super) fn decode(token: &str) -> Option<String> {
             escaped.push(character);
         }
     }
-    serde_json::from_str(&escaped).ok()
+    json::from_str(&escaped).ok()
 }
