@@ -13,9 +13,12 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::event::{Blame, FindingKind, Outcome};
+use crate::excerpt::excerpt;
 use crate::fold::{Conduct, FoldedTrial, NoAnswer, ServerEnd, UnansweredCall};
 use crate::hint::listed;
 use crate::transcript::{Call, CallOutcome, Payload, Transcript};
@@ -147,10 +150,10 @@ fn of_end(end: &ServerEnd, conduct: &Conduct) -> TrialFailure {
         };
     }
     let open = conduct.unanswered.iter().filter(|u| u.conn == end.conn);
-    let open: Vec<&str> = open.map(|u| u.target.as_str()).collect();
+    let open: Vec<Cow<'_, str>> = open.map(|u| excerpt(&u.target)).collect();
     let during = match open.as_slice() {
         [] => String::new(),
-        open => format!(" during {}", listed(open.iter().copied())),
+        open => format!(" during {}", listed(open.iter().map(AsRef::as_ref))),
     };
     TrialFailure {
         outcome: Outcome::Failed,
@@ -162,7 +165,8 @@ fn of_end(end: &ServerEnd, conduct: &Conduct) -> TrialFailure {
 }
 
 fn of_call(unanswered: &UnansweredCall) -> TrialFailure {
-    let UnansweredCall { server, target, .. } = unanswered;
+    let server = &unanswered.server;
+    let target = excerpt(&unanswered.target);
     let blame = blame_of(&unanswered.cause);
     let waited = crate::duration::brief(unanswered.waited);
     let reason = match &unanswered.cause {

@@ -111,8 +111,11 @@ impl ListedTools {
             });
             known.collect()
         };
-        let bytes = || self.items.iter().map(|raw| raw.get().len()).sum();
-        self.by_name.get_or_init(|| on_body(bytes(), find))
+        self.by_name.get_or_init(|| on_body(self.bytes(), find))
+    }
+
+    fn bytes(&self) -> usize {
+        self.items.iter().map(|raw| raw.get().len()).sum()
     }
 
     /// Whether both list the same texts.
@@ -173,7 +176,8 @@ impl Client {
         let old = known.replace(tools.clone());
         // Comparing long lists takes time.
         drop(known);
-        if let Some(difference) = old.and_then(|old| difference(&old, &tools)) {
+        let bytes = tools.bytes();
+        if let Some(difference) = old.and_then(|old| on_body(bytes, || difference(&old, &tools))) {
             self.tap.finding(FindingKind::ToolsChanged, difference);
         }
         Ok(listed)
@@ -269,12 +273,13 @@ impl Client {
         key: &str,
         page: &RawValue,
     ) -> Result<(Vec<Box<RawValue>>, Option<String>), ListError> {
-        let fields: Result<BTreeMap<String, &RawValue>, _> = json::from_str(page.get());
-        let fields = fields.unwrap_or_default();
-        let items = fields
-            .get(key)
-            .and_then(|raw| json::from_str(raw.get()).ok());
-        let Some(items) = items else {
+        let read = on_body(page.get().len(), || {
+            let fields: BTreeMap<String, &RawValue> = json::from_str(page.get()).ok()?;
+            let items: Vec<Box<RawValue>> = json::from_str(fields.get(key)?.get()).ok()?;
+            let next = fields.get("nextCursor").map(|raw| raw.get());
+            Some((items, next.and_then(|next| json::from_str(next).ok())))
+        });
+        let Some((items, next)) = read else {
             let error = ListError::NoList {
                 method: method.to_owned(),
                 key: key.to_owned(),
@@ -282,9 +287,6 @@ impl Client {
             self.tap.finding(FindingKind::Protocol, error.to_string());
             return Err(error);
         };
-        let next = fields
-            .get("nextCursor")
-            .and_then(|raw| json::from_str(raw.get()).ok());
         Ok((items, next.flatten()))
     }
 }

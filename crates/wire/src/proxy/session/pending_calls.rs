@@ -20,7 +20,9 @@ impl PendingCallIds {
     pub(super) fn take(&self, direction: Direction, line: &[u8]) {
         match direction {
             Direction::ToServer => {
-                if memmem::find(line, b"tools/call").is_some() {
+                // Some writers of JSON escape slashes.
+                let names = |method: &[u8]| memmem::find(line, method).is_some();
+                if names(b"tools/call") || names(br"tools\/call") {
                     let _ = worker::each_message(line, &mut |message| {
                         if let MessageKind::Request { id, .. } = message.kind() {
                             self.lock().insert(id);
