@@ -7,6 +7,7 @@
 //! start servers.
 
 mod begun;
+mod flushed_body;
 mod slow_client;
 
 use std::future::Future;
@@ -26,6 +27,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 use self::begun::HandlerTask;
+use self::flushed_body::FlushedBody;
 use self::slow_client::ImpatientStream;
 use crate::worker::BoxedFuture;
 
@@ -183,7 +185,8 @@ async fn converse(stream: TcpStream, limits: WebLimits, serve: Handler) {
                 if let Some(address) = address {
                     request.extensions_mut().insert(address);
                 }
-                HandlerTask::new(serve(request))
+                let handler = HandlerTask::new(serve(request));
+                async { Ok::<_, ConnectionAbort>(handler.await?.map(FlushedBody::new)) }
             }),
         );
     // The client or the handler caused the end, and the handler has reported it.

@@ -10,9 +10,9 @@ mod endpoints;
 mod exchange;
 mod gathered;
 mod inside;
-mod leftover;
 mod request;
 mod stream;
+mod upload;
 
 use std::sync::Arc;
 
@@ -94,7 +94,10 @@ impl ReverseProxy {
     /// Ends every exchange, and waits until the record has their ends.
     pub async fn close(self) {
         self.inside.upstream.closing();
+        // What clients have sent can be read only while their connections are open.
+        self.inside.endings.close().await;
         self.door.close().await;
+        self.inside.endings.close().await;
         self.inside.close();
     }
 }

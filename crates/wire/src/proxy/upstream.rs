@@ -197,8 +197,14 @@ impl Upstream {
                 PoolError::Send(_) => format!("no response from {address}: {reason}"),
             })
         })?;
+        let is_last = closes(&response);
         *response.version_mut() = Version::HTTP_11;
         remove_hops(response.headers_mut());
+        if is_last {
+            // On a connection that was used before, clients repeat a request that gets no response.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
         Ok(response)
     }
 }
@@ -215,6 +221,17 @@ where
 /// Returns why the network failed.
 pub fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     reason(error)
+}
+
+/// Whether the server closes the connection after this response.
+fn closes<B>(response: &http::Response<B>) -> bool {
+    let options = || {
+        let values = response.headers().get_all(CONNECTION).iter();
+        let values = values.filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).map(str::trim)
+    };
+    let has = |option: &str| options().any(|one| one.eq_ignore_ascii_case(option));
+    has("close") || (response.version() < Version::HTTP_11 && !has("keep-alive"))
 }
 
 fn remove_hops(headers: &mut HeaderMap) {

@@ -1,4 +1,4 @@
-//! A forwarded body, which is recorded before its end is sent.
+//! The body of a response, which is recorded before its end is sent.
 //!
 //! Its main type is [`RecordedBody`].
 
@@ -13,7 +13,6 @@ use proctor_record::record::MAX_FRAME;
 
 use super::endpoints::Endpoints;
 use super::exchange::ProxyExchange;
-use super::leftover::UnreadBody;
 use super::stream::RecordedStream;
 use crate::transport::frames::BodyCollector;
 use crate::transport::sse::Events;
@@ -45,12 +44,8 @@ impl BodyKind {
 
 /// Records a body while it is forwarded.
 pub(super) struct RecordedBody {
-    /// `None` once the rest is read elsewhere.
-    inner: Option<ResponseBody>,
-    /// Receives the rest of a request that the server does not read.
-    leftover: Option<UnreadBody>,
+    inner: ResponseBody,
     exchange: Arc<ProxyExchange>,
-    direction: Direction,
     /// `None` once the body has ended.
     content: Option<BodyKind>,
     /// The HTTP+SSE stream whose body it is.
@@ -59,43 +54,17 @@ pub(super) struct RecordedBody {
 }
 
 impl RecordedBody {
-    pub(super) fn request(
+    pub(super) fn new(
         inner: ResponseBody,
         exchange: Arc<ProxyExchange>,
-        leftover: UnreadBody,
-    ) -> Self {
-        let direction = Direction::ToServer;
-        let mut passing = Self::new(inner, exchange, direction, BodyKind::message(), None);
-        passing.leftover = Some(leftover);
-        if passing.content.is_none() {
-            passing.close_leftover();
-        }
-        passing
-    }
-
-    pub(super) fn response(
-        inner: ResponseBody,
-        exchange: Arc<ProxyExchange>,
-        content: BodyKind,
-        stream: Option<RecordedStream>,
-    ) -> Self {
-        Self::new(inner, exchange, Direction::ToClient, content, stream)
-    }
-
-    fn new(
-        inner: ResponseBody,
-        exchange: Arc<ProxyExchange>,
-        direction: Direction,
         content: BodyKind,
         stream: Option<RecordedStream>,
     ) -> Self {
         let is_stream = matches!(content, BodyKind::Events(_));
         let is_empty = http_body::Body::is_end_stream(&inner);
         let mut passing = Self {
-            inner: Some(inner),
-            leftover: None,
+            inner,
             exchange,
-            direction,
             content: Some(content),
             endpoints: stream
                 .as_ref()
@@ -120,7 +89,7 @@ impl RecordedBody {
                         Some(stream) if event.name == "endpoint" => {
                             stream.announce(&self.exchange, &event.data);
                         }
-                        _ => self.exchange.event(self.direction, event.data),
+                        _ => self.exchange.event(Direction::ToClient, event.data),
                     }
                 }
             }
@@ -136,33 +105,27 @@ impl RecordedBody {
     fn end(&mut self) {
         let why = match self.content.take() {
             Some(BodyKind::Message(body)) => {
-                self.exchange.body(self.direction, body.end());
+                self.exchange.body(Direction::ToClient, body.end());
                 "the response of the server is not a stream"
             }
             Some(BodyKind::Other(body)) => {
                 let body = body.end();
                 if body.as_ref().map_or(true, |body| !body.is_empty()) {
-                    self.exchange.aside(self.direction, "not a message", &body);
+                    self.exchange
+                        .aside(Direction::ToClient, "not a message", &body);
                 }
                 "the response of the server is not a stream"
             }
             Some(BodyKind::Events(events)) => {
                 if let Some(rest) = events.end() {
                     let why = "the last event is incomplete";
-                    self.exchange.aside(self.direction, why, &rest);
+                    self.exchange.aside(Direction::ToClient, why, &rest);
                 }
                 "the server ended the stream"
             }
             None => return,
         };
-        self.close_leftover();
         self.close(why, EndedBy::Server);
-    }
-
-    fn close_leftover(&mut self) {
-        if let Some(leftover) = self.leftover.take() {
-            leftover.close();
-        }
     }
 
     /// Handles a body that ended early.
@@ -172,10 +135,7 @@ impl RecordedBody {
             Some(BodyKind::Events(events)) => events.end().unwrap_or_else(|| Ok(Vec::new())),
             None => return,
         };
-        match self.direction {
-            Direction::ToServer => self.exchange.aside(self.direction, why, &said),
-            Direction::ToClient => self.exchange.failed(failure, why, &said),
-        }
+        self.exchange.failed(failure, why, &said);
         let by = match failure {
             HttpFailure::Broken => EndedBy::Server,
             HttpFailure::TimedOut | HttpFailure::ClientLeft | HttpFailure::Unauthorized => {
@@ -189,19 +149,6 @@ impl RecordedBody {
         if let Some(stream) = self.stream.take() {
             stream.close(why, by);
         }
-    }
-
-    /// Hands over the rest of a request, so that it can be recorded.
-    fn leave(&mut self) {
-        let Some(leftover) = self.leftover.take() else {
-            return;
-        };
-        self.content = match (self.content.take(), self.inner.take()) {
-            (Some(BodyKind::Message(body)), Some(inner)) => {
-                leftover.put(inner, body).map(BodyKind::Message)
-            }
-            (content, _) => content,
-        };
     }
 
     /// Returns the bytes that were held back to the end.
@@ -223,10 +170,7 @@ impl http_body::Body for RecordedBody {
             if self.content.is_none() {
                 return Poll::Ready(self.rest().map(|rest| Ok(Frame::data(rest))));
             }
-            let Some(inner) = &mut self.inner else {
-                return Poll::Ready(None);
-            };
-            match ready!(Pin::new(inner).poll_frame(context)) {
+            match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
                 None => self.end(),
                 Some(Err(error)) => {
                     let why = format!("the connection broke: {error}");
@@ -240,11 +184,7 @@ impl http_body::Body for RecordedBody {
                         continue;
                     };
                     let part = self.part(part);
-                    if self
-                        .inner
-                        .as_ref()
-                        .is_some_and(http_body::Body::is_end_stream)
-                    {
+                    if http_body::Body::is_end_stream(&self.inner) {
                         self.end();
                     }
                     if !part.is_empty() {
@@ -262,22 +202,14 @@ impl http_body::Body for RecordedBody {
     fn size_hint(&self) -> SizeHint {
         match self.endpoints {
             Some(_) => SizeHint::default(),
-            None => self
-                .inner
-                .as_ref()
-                .map(http_body::Body::size_hint)
-                .unwrap_or_default(),
+            None => http_body::Body::size_hint(&self.inner),
         }
     }
 }
 
 impl Drop for RecordedBody {
     fn drop(&mut self) {
-        self.leave();
-        let why = match self.direction {
-            Direction::ToServer => "the server did not read the rest of the request",
-            Direction::ToClient => "the client disconnected before the end of the response",
-        };
+        let why = "the client disconnected before the end of the response";
         self.broke(why, HttpFailure::ClientLeft);
     }
 }

@@ -14,7 +14,7 @@ use proctor_record::event::{ConnectionEnd, Direction, EndedBy, HttpFailure, Wire
 use super::body::{BodyKind, RecordedBody};
 use super::exchange::{ExchangeKind, ProxyExchange};
 use super::gathered::ResponseGatherer;
-use super::request::ProxiedRequest;
+use super::request::{ProxiedRequest, RequestEndings};
 use super::stream::RecordedStream;
 use crate::proxy::ProxyOptions;
 use crate::proxy::addresses::{Addresses, AnnouncedEndpoints};
@@ -44,6 +44,7 @@ pub(super) struct ReverseProxyState {
     announced: Arc<AnnouncedEndpoints<ConnectionTap>>,
     editing: Option<EditStage>,
     gatherer: ResponseGatherer,
+    pub(super) endings: RequestEndings,
 }
 
 /// Where a request goes, and where it is recorded.
@@ -77,6 +78,7 @@ impl ReverseProxyState {
             addresses: OnceLock::new(),
             announced: Arc::default(),
             gatherer: ResponseGatherer::default(),
+            endings: RequestEndings::default(),
         }
     }
 
@@ -104,12 +106,11 @@ impl ReverseProxyState {
         let path = request.uri().path_and_query().map_or("/", |p| p.as_str());
         // The query of the configured URL may be secret.
         let line = format!("{} {}{path}", request.method(), self.upstream.origin());
-        let (exchange, leftover) = (asked.exchange.clone(), asked.leftover.clone());
-        let mut request =
-            request.map(|body| RecordedBody::request(passed(body), exchange, leftover));
+        let exchange = asked.exchange.clone();
+        let mut request = request.map(|body| asked.upload.reader(passed(body), exchange));
         if let Err(error) = self.upstream.prepare(&mut request, &route.target) {
             drop(request);
-            return Err(Box::pin(asked.failed(&error)).await);
+            return Err(Box::pin(asked.failed(&error, &self.endings)).await);
         }
         asked
             .exchange
@@ -120,7 +121,7 @@ impl ReverseProxyState {
                 let response = self.answer(asked, response);
                 Ok(self.gatherer.gather(response).await)
             }
-            Err(error) => Err(Box::pin(asked.failed(&error)).await),
+            Err(error) => Err(Box::pin(asked.failed(&error, &self.endings)).await),
         }
     }
 
@@ -164,8 +165,8 @@ impl ReverseProxyState {
             // A URL on the stream may become longer.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
-        let (exchange, stream) = asked.answered();
-        response.map(|body| Box::new(RecordedBody::response(body, exchange, content, stream)))
+        let (exchange, stream) = asked.answered(&self.endings);
+        response.map(|body| Box::new(RecordedBody::new(body, exchange, content, stream)))
     }
 
     fn route(&self, request: &IncomingRequest) -> Option<RequestTarget> {

@@ -2,16 +2,19 @@
 //!
 //! Its main type is [`ProxiedRequest`]. If the client disconnects meanwhile, that is recorded.
 
-use std::sync::Arc;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Method;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
 use proctor_record::event::{EndedBy, HttpFailure};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
 
 use super::body::BodyKind;
 use super::exchange::ProxyExchange;
-use super::leftover::UnreadBody;
 use super::stream::RecordedStream;
+use super::upload::{BROKEN, Upload};
 use crate::proxy::upstream::UpstreamError;
 use crate::web::ConnectionAbort;
 
@@ -19,8 +22,7 @@ use crate::web::ConnectionAbort;
 pub(super) struct ProxiedRequest {
     pub(super) method: Method,
     pub(super) exchange: Arc<ProxyExchange>,
-    /// The part of the request body that the server did not read.
-    pub(super) leftover: UnreadBody,
+    pub(super) upload: Upload,
     stream: Option<RecordedStream>,
     is_answered: bool,
 }
@@ -34,7 +36,7 @@ impl ProxiedRequest {
         Self {
             method: method.clone(),
             exchange: Arc::new(exchange),
-            leftover: UnreadBody::default(),
+            upload: Upload::default(),
             stream,
             is_answered: false,
         }
@@ -46,35 +48,60 @@ impl ProxiedRequest {
     }
 
     /// Ends the wait with a response, and returns the exchange and stream of it.
-    pub(super) fn answered(mut self) -> (Arc<ProxyExchange>, Option<RecordedStream>) {
+    pub(super) fn answered(
+        mut self,
+        endings: &RequestEndings,
+    ) -> (Arc<ProxyExchange>, Option<RecordedStream>) {
         self.is_answered = true;
         // A server may answer a request without reading it.
-        if self.leftover.is_open() {
-            let (exchange, leftover) = (self.exchange.clone(), self.leftover.clone());
-            tokio::spawn(async move { leftover.keep(&exchange).await });
+        if self.upload.is_open() {
+            let (exchange, upload) = (self.exchange.clone(), self.upload.clone());
+            let closing = endings.closing();
+            endings.run(async move { upload.keep(&exchange, closing).await });
         }
         (self.exchange.clone(), self.stream.take())
     }
 
     /// Ends the wait without a response.
-    pub(super) async fn failed(mut self, error: &UpstreamError) -> ConnectionAbort {
+    pub(super) async fn failed(
+        mut self,
+        error: &UpstreamError,
+        endings: &RequestEndings,
+    ) -> ConnectionAbort {
         self.is_answered = true;
-        self.leftover.keep(&self.exchange).await;
-        let nothing = Ok(Vec::new());
-        let why = if let UpstreamError::Unauthorized(why) = error {
-            let failure = HttpFailure::Unauthorized;
-            self.exchange.failed(failure, why, &nothing);
-            why.clone()
-        } else {
-            let why = format!("the server did not answer: {error}");
-            self.exchange.failed(HttpFailure::Broken, &why, &nothing);
-            self.exchange.finding(why.clone());
-            why
-        };
-        if let Some(stream) = self.stream.take() {
-            stream.close(&why, EndedBy::Server);
-        }
-        ConnectionAbort(why)
+        let (exchange, upload, stream) = (
+            self.exchange.clone(),
+            self.upload.clone(),
+            self.stream.take(),
+        );
+        let unauthorized = matches!(error, UpstreamError::Unauthorized(_));
+        let (error, closing) = (error.to_string(), endings.closing());
+        let (tell, told) = oneshot::channel();
+        // It runs to its end even if the client disconnects meanwhile.
+        endings.run(async move {
+            upload.keep(&exchange, closing).await;
+            let nothing = Ok(Vec::new());
+            let (why, by) = if unauthorized {
+                exchange.failed(HttpFailure::Unauthorized, &error, &nothing);
+                (error, EndedBy::Server)
+            } else if upload.is_broken() {
+                let why = BROKEN.to_owned();
+                exchange.failed(HttpFailure::ClientLeft, &why, &nothing);
+                (why, EndedBy::Client)
+            } else {
+                let why = format!("the server did not answer: {error}");
+                exchange.failed(HttpFailure::Broken, &why, &nothing);
+                exchange.finding(why.clone());
+                (why, EndedBy::Server)
+            };
+            if let Some(stream) = stream {
+                stream.close(&why, by);
+            }
+            // The client may be gone.
+            let _ = tell.send(ConnectionAbort(why));
+        });
+        let gone = |_| ConnectionAbort("the proxy was closed".to_owned());
+        told.await.unwrap_or_else(gone)
     }
 
     /// Returns the kind of the response body, by its headers.
@@ -102,13 +129,50 @@ impl Drop for ProxiedRequest {
     fn drop(&mut self) {
         if !self.is_answered {
             let why = "the client disconnected before the response";
-            self.leftover.discard(&self.exchange);
+            self.upload.abandon(&self.exchange);
             self.exchange
                 .failed(HttpFailure::ClientLeft, why, &Ok(Vec::new()));
             if let Some(stream) = self.stream.take() {
                 stream.close(why, EndedBy::Client);
             }
         }
+    }
+}
+
+/// The requests whose rest is being recorded.
+pub(super) struct RequestEndings {
+    tasks: Mutex<JoinSet<()>>,
+    closing: watch::Sender<bool>,
+}
+
+impl Default for RequestEndings {
+    fn default() -> Self {
+        Self {
+            tasks: Mutex::default(),
+            closing: watch::Sender::new(false),
+        }
+    }
+}
+
+impl RequestEndings {
+    /// Ends all of them soon, and waits for that.
+    pub(super) async fn close(&self) {
+        self.closing.send_replace(true);
+        let mut tasks = {
+            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *tasks)
+        };
+        while tasks.join_next().await.is_some() {}
+    }
+
+    fn closing(&self) -> watch::Receiver<bool> {
+        self.closing.subscribe()
+    }
+
+    fn run(&self, ending: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(ending);
     }
 }
 

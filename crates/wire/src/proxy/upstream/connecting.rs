@@ -1,4 +1,5 @@
-//! Connections to the server that acknowledge at once a response of which more is to come.
+//! Connections to the server that acknowledge at once a response of which more is to come, and that read the response of
+//! a server that no longer reads.
 //!
 //! Its main type is [`PromptConnector`]. A server that writes the head and the body of a response apart, such as Python's
 //! `http.server`, does not send the body before the head is acknowledged. Systems delay that by about 40 ms.
@@ -6,7 +7,7 @@
 mod progress;
 
 use std::future::Future;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -48,6 +49,8 @@ impl Service<Uri> for PromptConnector {
 pub(super) struct PromptStream {
     stream: TcpStream,
     progress: ResponseProgress,
+    /// Whether the server no longer reads. Its response may have arrived.
+    is_refused: bool,
 }
 
 impl PromptStream {
@@ -55,7 +58,34 @@ impl PromptStream {
         Self {
             stream,
             progress: ResponseProgress::default(),
+            is_refused: false,
         }
+    }
+
+    /// The result of a write. If the server has closed the connection, the write never ends: after an error, the caller
+    /// would not read the response. Reading ends in any case, with the response or with an error.
+    fn written(
+        &mut self,
+        context: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if self.is_refused {
+            return Poll::Pending;
+        }
+        let written = write(Pin::new(&mut self.stream), context);
+        let is_refused = |error: &io::Error| {
+            let kind = error.kind();
+            matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+        };
+        if let Poll::Ready(Err(error)) = &written
+            && is_refused(error)
+        {
+            self.is_refused = true;
+            // The caller reads before it writes again.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        written
     }
 }
 
@@ -88,7 +118,7 @@ impl AsyncWrite for PromptStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        self.written(context, |stream, context| stream.poll_write(context, bytes))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -108,6 +138,8 @@ impl AsyncWrite for PromptStream {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        self.written(context, |stream, context| {
+            stream.poll_write_vectored(context, parts)
+        })
     }
 }

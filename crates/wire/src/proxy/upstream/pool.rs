@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{Uri, Version};
+use http::{HeaderMap, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -23,6 +23,9 @@ use crate::web::ResponseBody;
 /// request at that moment would be lost.
 const IDLE: Duration = Duration::from_secs(3);
 
+/// How much earlier than the server, which says when, the pool closes an idle connection.
+const MARGIN: Duration = Duration::from_secs(1);
+
 /// All connections to one server.
 pub(super) struct ConnectionPool {
     server: Uri,
@@ -32,7 +35,7 @@ pub(super) struct ConnectionPool {
 
 #[derive(Debug, Default)]
 struct IdleConnections {
-    /// The connections, and since when they are idle.
+    /// The connections, and until when they may be used.
     connections: Vec<(SendRequest<ResponseBody>, Instant)>,
     /// Whether a task closes those that are idle for too long.
     is_watched: bool,
@@ -102,7 +105,8 @@ impl ConnectionPool {
         connection: SendRequest<ResponseBody>,
     ) -> http::Response<PooledBody> {
         // To a server of HTTP/1.0, a body of unknown length can't be sent, and hyper would drop it.
-        let is_reusable = response.version() >= Version::HTTP_11;
+        let idle = idle_time(response.headers());
+        let is_reusable = response.version() >= Version::HTTP_11 && !idle.is_zero();
         response.map(|inner| {
             let mut body = PooledBody {
                 inner,
@@ -112,6 +116,7 @@ impl ConnectionPool {
                 } else {
                     Weak::new()
                 },
+                idle,
             };
             body.release_at_end();
             body
@@ -119,8 +124,19 @@ impl ConnectionPool {
     }
 }
 
-fn is_usable((sender, since): &(SendRequest<ResponseBody>, Instant)) -> bool {
-    !sender.is_closed() && since.elapsed() < IDLE
+fn is_usable((sender, until): &(SendRequest<ResponseBody>, Instant)) -> bool {
+    !sender.is_closed() && Instant::now() < *until
+}
+
+/// How long a connection may be idle after a response. A server may say how long it keeps one.
+fn idle_time(headers: &HeaderMap) -> Duration {
+    let said = headers.get("keep-alive").and_then(|value| {
+        let options = value.to_str().ok()?.split(',');
+        let mut options = options.filter_map(|option| option.split_once('='));
+        let (_, seconds) = options.find(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"))?;
+        Some(Duration::from_secs(seconds.trim().parse().ok()?))
+    });
+    said.map_or(IDLE, |said| said.saturating_sub(MARGIN).min(IDLE))
 }
 
 fn lock(idle: &Mutex<IdleConnections>) -> MutexGuard<'_, IdleConnections> {
@@ -151,6 +167,8 @@ pub struct PooledBody {
     connection: Option<SendRequest<ResponseBody>>,
     /// Where it goes then; nowhere if it must be closed.
     pool: Weak<Mutex<IdleConnections>>,
+    /// How long it may be idle there.
+    idle: Duration,
 }
 
 impl PooledBody {
@@ -165,7 +183,8 @@ impl PooledBody {
             return;
         };
         let mut idle = lock(&pool);
-        idle.connections.push((connection, Instant::now()));
+        idle.connections
+            .push((connection, Instant::now() + self.idle));
         if !idle.is_watched {
             idle.is_watched = true;
             tokio::spawn(watch(self.pool.clone()));

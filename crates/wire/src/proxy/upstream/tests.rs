@@ -138,3 +138,24 @@ fn invalid_paths_are_refused() {
     }
     assert!(Upstream::new("ftp://server/", &BTreeMap::new()).is_err());
 }
+
+#[test]
+fn a_server_says_when_a_connection_ends() {
+    let check = |version: Version, headers: &[(&'static str, &'static str)], expected: bool| {
+        let mut response = http::Response::builder().version(version);
+        for (name, value) in headers {
+            response = response.header(*name, *value);
+        }
+        assert_eq!(closes(&response.body(()).unwrap()), expected, "{headers:?}");
+    };
+    check(Version::HTTP_11, &[], false);
+    check(Version::HTTP_11, &[("connection", "keep-alive")], false);
+    check(Version::HTTP_11, &[("connection", "x, Close")], true);
+    check(
+        Version::HTTP_11,
+        &[("connection", "x"), ("connection", "close")],
+        true,
+    );
+    check(Version::HTTP_10, &[], true);
+    check(Version::HTTP_10, &[("connection", "Keep-Alive")], false);
+}

@@ -177,3 +177,26 @@ async fn idle_connections_are_closed_after_a_while() {
     assert_eq!(place.idle(), 0);
     assert!(!lock(&place.upstream.pool.idle).is_watched);
 }
+
+#[test]
+fn a_connection_is_idle_for_less_than_the_server_says() {
+    let check = |said: Option<&'static str>, expected: u64| {
+        let mut headers = HeaderMap::new();
+        headers.extend(said.map(|said| {
+            let name = http::HeaderName::from_static("keep-alive");
+            (name, http::HeaderValue::from_static(said))
+        }));
+        assert_eq!(
+            idle_time(&headers),
+            Duration::from_secs(expected),
+            "{said:?}"
+        );
+    };
+    check(None, 3);
+    check(Some("timeout=5, max=1000"), 3);
+    check(Some("max=5, Timeout = 2"), 1);
+    check(Some("timeout=1"), 0);
+    check(Some("timeout=0"), 0);
+    check(Some("timeout=soon"), 3);
+    check(Some("5"), 3);
+}
