@@ -211,6 +211,12 @@ where
             let reason = format!("the server breaks the protocol: {detail}");
             Ok(CommandOutcome::because(Exit::Failed, reason))
         }
+        // A response that can't be read is none.
+        (Ok(done), Some((_, detail, _))) if done.exit == Exit::Inconclusive => {
+            let reason = done.reason.unwrap_or_default();
+            let reason = format!("{reason}; the server broke the protocol: {detail}");
+            Ok(CommandOutcome::because(Exit::Inconclusive, reason))
+        }
         (done, _) => done,
     }
 }

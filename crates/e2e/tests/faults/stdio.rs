@@ -183,6 +183,27 @@ fn a_server_that_never_reads_is_not_waited_for() {
     );
 }
 
+/// Servers that log to stdout are the most common reason of a call without a response.
+#[test]
+fn what_a_server_says_instead_of_a_response_is_in_the_error() {
+    let start = [
+        "--mode",
+        "never-answer=initialize",
+        "--mode",
+        "banner",
+        "--era",
+        "handshake",
+    ];
+    let seen = on_stdio(&start, UNCONNECTED);
+    let says =
+        "it broke the protocol: line is not a JSON-RPC message: Fixture server ready on stdio";
+    assert!(seen.stderr.contains(says), "{}", seen.stderr);
+    let call = ["--mode", "invalid-json"];
+    let seen = on_stdio(&call, BRIEF);
+    let says = "; the server broke the protocol: not a JSON-RPC message: ";
+    assert!(seen.stderr.contains(says), "{}", seen.stderr);
+}
+
 #[test]
 fn noise_is_an_error_when_strict() {
     let mut call = CALL.to_vec();

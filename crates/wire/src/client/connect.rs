@@ -206,7 +206,11 @@ impl Client {
             }
         }
         let (mut reason, stderr) = line.farewell(reason, options.timeouts.connect).await;
+        let malformed = line.malformed();
         line.close().await;
+        if let Some(detail) = malformed {
+            reason = format!("{reason}; it broke the protocol: {detail}");
+        }
         if let Some(pin) = server.client.protocol {
             reason = format!("{reason}; the suite or `--protocol` requires `{pin}`");
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proctor_core::suite::Server;
 use proctor_core::suite::protocol::ProtocolPin;
 use proctor_core::suite::server::Transport;
-use proctor_record::event::WireKind;
+use proctor_record::event::{FindingKind, WireKind};
 use proctor_record::json;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -288,6 +288,15 @@ impl UnprobedConnection {
                 farewell(self.process.as_mut(), &self.peer, deadline).await
             }
         }
+    }
+
+    /// What the server sent that is not a message. Servers that log to stdout never answer for that reason.
+    pub(super) fn malformed(&self) -> Option<String> {
+        let findings = self.peer.tap().findings().into_iter();
+        let is_no_message =
+            |kind: &FindingKind| matches!(kind, FindingKind::Malformed | FindingKind::Noise);
+        let mut malformed = findings.filter(|(kind, ..)| is_no_message(kind));
+        malformed.next().map(|(_, detail, _)| detail)
     }
 
     fn refused(&self, method: &str, status: u16, body: &str) -> String {
