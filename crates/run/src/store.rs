@@ -141,6 +141,11 @@ impl RunStore {
         })
     }
 
+    /// The URL, without credentials.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// A name for it that can be part of a path.
     pub fn key(&self) -> String {
         let hash = HEXLOWER.encode(&Sha256::digest(&self.url));

@@ -14,6 +14,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use proctor_record::record::RunReader;
 use proctor_run::engine::options::{
     ConsentTerms, GateOptions, RerunOption, RunOptions, WidthOption,
 };
@@ -214,7 +215,12 @@ pub(super) fn run_prepared(
     let mut run = engine.open(prepared)?;
     let uploads = store.map(|store| store.start(&mut run)).transpose()?;
     if run.is_resumed() && run.trials() == 0 {
-        output::message("nothing to resume: every trial of the run has finished\n")?;
+        let record = RunReader::open(run.folder());
+        let started = record.map_or(String::new(), |record| {
+            format!("; it started at {}", record.started().started)
+        });
+        let done = "nothing to resume: every trial of the run has finished";
+        output::message(&format!("{done}{started}\n"))?;
     }
     // From here on the run exists; whatever happens, its record gets an end.
     let redactor = run.redactor().clone();

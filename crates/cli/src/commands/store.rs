@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use proctor_core::suite::Environment;
 use proctor_record::hint::counted;
+use proctor_record::record;
 use proctor_run::engine::options::ShardOption;
 use proctor_run::engine::{PreparedRun, RunInProgress};
 use proctor_run::store::{
@@ -73,9 +74,17 @@ impl ShardStore {
     /// Gets what earlier workers uploaded of the shard, so that only the rest runs.
     pub(super) fn restore(&mut self, prepared: &mut PreparedRun) -> anyhow::Result<()> {
         let folder = prepared.choose_folder()?;
-        fs::create_dir_all(&folder).context("can't create the folder of the run")?;
-        let restoring = self.store.restore(self.shard, &folder);
+        record::make_folder(&folder)?;
+        // Another worker may be writing there.
+        let lock = record::lock(&folder)?;
+        prepared.refuse_other_shard(&folder)?;
+        let Some(begun) = until_stopped(self.store.begun(self.shard))?.map_err(refused)? else {
+            return Ok(());
+        };
+        prepared.refuse_other_plan(&begun, self.store.url())?;
+        let restoring = self.store.restore(self.shard, &begun, &folder);
         self.restored = until_stopped(restoring)?.map_err(refused)?;
+        drop(lock);
         if !self.restored.is_empty() {
             let trials = counted(self.restored.len(), "trial file");
             output::message(&format!("the store has {trials} of this shard\n"))?;

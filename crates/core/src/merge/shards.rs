@@ -40,15 +40,17 @@ pub enum MergeError {
         differences: Vec<String>,
     },
     #[error(
-        "`{}` is of the run `{one_id}`, and `{}` of `{other_id}`: merge the shards of one run",
+        "`{}` is {}, and `{}` {}: merge the shards of one run",
         one.display(),
-        other.display()
+        of_run(.one_id.as_deref()),
+        other.display(),
+        of_run(.other_id.as_deref())
     )]
     OtherRun {
         one: PathBuf,
-        one_id: String,
+        one_id: Option<String>,
         other: PathBuf,
-        other_id: String,
+        other_id: Option<String>,
     },
     #[error(
         "the server `{server}` differs between `{}` and `{}`: {}",
@@ -62,6 +64,13 @@ pub enum MergeError {
         other: PathBuf,
         changes: Vec<String>,
     },
+}
+
+/// Which run a shard is of, as a part of a sentence.
+fn of_run(id: Option<&str>) -> String {
+    id.map_or("of a run without an id".to_owned(), |id| {
+        format!("of the run `{id}`")
+    })
 }
 
 /// One execution of a shard.
@@ -177,15 +186,17 @@ impl ShardSet {
                 differences: differences((&self.plan, versions.0), (&read.plan, versions.1)),
             });
         }
-        match (id(&self.plan), id(&read.plan)) {
-            (Some(one_id), Some(other_id)) if one_id != other_id => Err(MergeError::OtherRun {
-                one: one_path,
-                one_id,
-                other: other_path,
-                other_id,
-            }),
-            _ => Ok(()),
+        // A shard without an id, among others with one, is of an earlier run or was run by hand.
+        let (one_id, other_id) = (id(&self.plan), id(&read.plan));
+        if one_id == other_id {
+            return Ok(());
         }
+        Err(MergeError::OtherRun {
+            one: one_path,
+            one_id,
+            other: other_path,
+            other_id,
+        })
     }
 
     fn add_seen(&mut self, seen: ServerSeen, folder: &Path) -> Result<(), MergeError> {

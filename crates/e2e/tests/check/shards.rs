@@ -189,6 +189,18 @@ fn shards_of_different_plans_and_runs_are_refused() {
     assert!(refused.contains("another number of runs"), "{refused}");
     let refused = other(&["--run-id", "two"], "other-run");
     assert!(refused.contains("of the run `two`"), "{refused}");
+    // Also behind a shard without an id, in any order.
+    let refused = other(&[], "no-id");
+    assert!(
+        refused.contains("`no-id` is of a run without an id"),
+        "{refused}"
+    );
+    let with = ["shards/2", "shards/3", "shards/4", "no-id"];
+    let (_, refused) = suite.expect(&merge_words(&with, "never"), 2);
+    assert!(
+        refused.contains("and `no-id` of a run without an id"),
+        "{refused}"
+    );
     suite.task(
         "good-three",
         &json!({"prompt": {"inline": "another good prompt"}}),
@@ -203,6 +215,40 @@ fn shards_of_different_plans_and_runs_are_refused() {
     let (_, refused) = suite.expect(&merge_words(&["whole"], "never"), 2);
     assert!(refused.contains("is not a shard"), "{refused}");
     assert!(!suite.path("never").exists());
+}
+
+#[test]
+fn a_run_that_was_merged_twice_is_not_compared_with_itself() {
+    let suite = good_suite();
+    shards(&suite, &[]);
+    suite.expect(&merge_words(&ALL, "one"), 0);
+    suite.expect(&merge_words(&ALL, "two"), 0);
+    let (_, refused) = suite.expect(&["result", "diff", "one", "two"], 2);
+    assert!(refused.contains("are the same run"), "{refused}");
+    suite.expect(&["result", "verify", "two", "--no-regression", "one"], 2);
+}
+
+/// The record has the names without secrets, and a merge knows only the record.
+#[test]
+fn a_secret_in_the_name_of_a_case_moves_no_trial() {
+    let suite = good_suite();
+    let variables = [("API_TOKEN", "good-three")];
+    for index in 1..=SHARDS {
+        let (place, folder) = (format!("{index}/{SHARDS}"), format!("shards/{index}"));
+        let words = [
+            "check",
+            "eval.yaml",
+            "-n",
+            "4",
+            "--shard",
+            &place,
+            "--record",
+            &folder,
+        ];
+        let output = suite.on_machine(&words, &variables);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+    suite.expect(&merge_words(&ALL, "merged"), 0);
 }
 
 #[test]

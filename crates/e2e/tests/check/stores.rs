@@ -179,6 +179,155 @@ fn what_could_not_be_uploaded_is_uploaded_by_the_next_try() {
     );
 }
 
+/// Trials of another run would count as trials of this one.
+#[test]
+fn a_folder_of_another_run_is_refused_and_stays_as_it_is() {
+    let suite = SuiteFixture::good_and_bad();
+    let url = url(&suite, "store");
+    let check = |id: &str, place: &str, record: &str, exit: i32| {
+        let words = [
+            "check",
+            "eval.yaml",
+            "--run-id",
+            id,
+            "--store",
+            &url,
+            "--shard",
+            place,
+            "--record",
+            record,
+        ];
+        suite.expect(&words, exit).1
+    };
+    check("night-1", "1/1", "kept", 0);
+    check("night-2", "1/1", "elsewhere", 0);
+    let before = contents(&suite.path("kept"));
+    // A worker of the second night was killed before it uploaded a trial.
+    for file in ["trials", "index.jsonl"] {
+        let path = suite.path("store/night-2/shards/1").join(file);
+        fs::remove_dir_all(&path)
+            .or_else(|_| fs::remove_file(&path))
+            .unwrap();
+    }
+    let refused = check("night-2", "1/1", "kept", 2);
+    assert!(
+        refused
+            .contains("`kept` holds shard 1/1 of the run `night-1`, not 1/1 of the run `night-2`"),
+        "{refused}"
+    );
+    assert!(before == contents(&suite.path("kept")));
+    assert_eq!(names(suite.path("store/night-2/shards/1/trials")), [""; 0]);
+    // The other shard of the same run.
+    check("night-3", "1/2", "half", 0);
+    let refused = check("night-3", "2/2", "half", 2);
+    assert!(refused.contains("`half` holds"), "{refused}");
+    // A run that is no shard, and trials without a run.
+    suite.expect(&["check", "eval.yaml", "--record", "plain"], 1);
+    let refused = check("night-4", "1/1", "plain", 2);
+    assert!(
+        refused.contains("already holds a run that is not a shard"),
+        "{refused}"
+    );
+    fs::remove_file(suite.path("plain/run.jsonl")).unwrap();
+    let refused = check("night-4", "1/1", "plain", 2);
+    assert!(refused.contains("`plain` holds another run"), "{refused}");
+}
+
+fn contents(folder: &std::path::Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all: Vec<_> = files(folder)
+        .into_iter()
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_worker_is_not_disturbed_by_another_one_in_its_folder() {
+    let suite = SuiteFixture::good_and_bad();
+    shard(&suite, "1/1", "local", 0);
+    let before = fs::read(suite.path("local/run.jsonl")).unwrap();
+    let lock = proctor_record::record::lock(&suite.path("local")).unwrap();
+    let (_, refused) = shard(&suite, "1/1", "local", 2);
+    assert!(
+        refused.contains("another process is writing to `local`"),
+        "{refused}"
+    );
+    assert_eq!(fs::read(suite.path("local/run.jsonl")).unwrap(), before);
+    drop(lock);
+    shard(&suite, "1/1", "local", 0);
+}
+
+#[test]
+fn trials_that_the_store_no_longer_has_do_not_count() {
+    let suite = SuiteFixture::good_and_bad();
+    let run_url = url(&suite, "store/r1");
+    for index in 1..=2 {
+        shard(&suite, &format!("{index}/2"), &format!("local/{index}"), 0);
+    }
+    let mut into = 0;
+    let mut merge = |exit: i32| {
+        into += 1;
+        let into = format!("merged-{into}");
+        suite
+            .expect(&["result", "merge", &run_url, "--into", &into], exit)
+            .1
+    };
+    merge(1);
+    let trials = suite.path("store/r1/shards/1/trials");
+    let first = trials.join(&names(trials.clone())[0]);
+    let content = fs::read_to_string(&first).unwrap();
+    fs::remove_file(&first).unwrap();
+    let notes = merge(1);
+    assert!(notes.contains("1 trial of 6 missing"), "{notes}");
+    // Written again, with the same length.
+    let (from, to) = if content.contains("passed") {
+        ("passed", "failed")
+    } else {
+        ("failed", "passed")
+    };
+    fs::write(&first, content.replace(from, to)).unwrap();
+    fs::remove_file(suite.path("store/r1/shards/1/index.jsonl")).unwrap();
+    merge(1);
+    let kept = fs::read_to_string(
+        suite
+            .path("merged-3/trials")
+            .join(first.file_name().unwrap()),
+    );
+    assert!(kept.unwrap() == content.replace(from, to));
+    // A shard that was removed.
+    fs::remove_dir_all(suite.path("store/r1/shards/2")).unwrap();
+    let notes = merge(1);
+    assert!(notes.contains("1 shard of 2 missing: 2"), "{notes}");
+}
+
+#[test]
+fn the_report_knows_that_the_store_is_incomplete() {
+    let suite = SuiteFixture::good_and_bad();
+    suite.write("store/r1/shards/1/trials", "");
+    let url = url(&suite, "store");
+    let words = [
+        "check",
+        "eval.yaml",
+        "--run-id",
+        "r1",
+        "--store",
+        &url,
+        "--store-timeout",
+        "1s",
+        "--shard",
+        "1/1",
+        "--record",
+        "local",
+        "-o",
+        "json",
+    ];
+    let (report, _) = suite.expect(&words, 3);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let exit = report.pointer("/proctor/exit").or(report.pointer("/exit"));
+    assert_eq!(exit.unwrap()["code"], 3, "{exit:?}");
+}
+
 #[test]
 fn stores_are_refused_before_the_first_trial() {
     let suite = SuiteFixture::good_and_bad();

@@ -30,6 +30,22 @@ use crate::steps::step_environment;
 /// The start of the message if the judge can't be opened.
 const JUDGE: &str = "the judge can't be used";
 
+/// The redactor for everything that a run of this suite records.
+pub(super) fn redactor(engine: &Engine, suite: &Suite) -> Redactor {
+    let env = &engine.environment;
+    let withheld = key_variables(suite);
+    let keys = withheld
+        .iter()
+        .filter_map(|name| Some((name.clone(), env.get(name)?.clone())));
+    let known = secrets_of(env).into_iter();
+    let of_servers = suite.servers.iter().flat_map(secrets::of_server);
+    let of_agents = agents_of(suite).flat_map(|agent| secrets_of(&agent.env.filled(env)));
+    let of_steps = secrets::of_steps(suite, env);
+    let given = of_servers.chain(of_agents).chain(of_steps);
+    let redactor = Redactor::new(known.chain(keys).chain(given));
+    redactor.sharing(engine.credentials.secrets())
+}
+
 /// Creates the shared state of all trials.
 pub(super) fn context(
     engine: &Engine,
@@ -63,16 +79,7 @@ pub(super) fn context(
     warn_of_own_judge(&agents, &judges, host);
     warn_of_sent_keys(&suite, &env, host);
     let withheld = key_variables(&suite);
-    let keys = withheld
-        .iter()
-        .filter_map(|name| Some((name.clone(), env.get(name)?.clone())));
-    let known = secrets_of(&env).into_iter();
-    let of_servers = suite.servers.iter().flat_map(secrets::of_server);
-    let of_agents = agents_of(&suite).flat_map(|agent| secrets_of(&agent.env.filled(&env)));
-    let of_steps = secrets::of_steps(&suite, &env);
-    let given = of_servers.chain(of_agents).chain(of_steps);
-    let redactor = Redactor::new(known.chain(keys).chain(given));
-    let redactor = redactor.sharing(engine.credentials.secrets());
+    let redactor = redactor(engine, &suite);
     Ok(RunContext {
         agents,
         judges,

@@ -209,7 +209,7 @@ pub(super) async fn plan_loaded(
         }
     };
     gates::refuse_impossible(&planned)?;
-    let share = sharding::keep_own(&planned, &suite, &mut trials)?;
+    let share = sharding::keep_own(engine, &planned, &suite, &mut trials)?;
     let run = sharding::with_share(&options.run, share);
     let mut context = context(engine, &run, &asked, suite, &trials, host)?;
     context.checkouts = checkouts;

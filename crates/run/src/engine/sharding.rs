@@ -16,7 +16,9 @@ use proctor_record::redact::Redactor;
 use super::Engine;
 use super::error::EngineError;
 use super::folder::plan_of;
+use super::opening;
 use super::options::{CheckOptions, RunOptions, RunSource, ShardOption};
+use super::prepare::PreparedRun;
 use super::runs::{self, RUNS};
 use crate::runner::{TrialList, TrialSpec};
 
@@ -89,6 +91,7 @@ pub(super) fn refuse_resume(earlier: &PlannedOptions) -> Result<(), EngineError>
 
 /// Keeps the trials of the shard that a plan names. Returns their share of all trials, and `None` without a shard.
 pub(super) fn keep_own(
+    engine: &Engine,
     planned: &RunPlanned,
     suite: &Suite,
     trials: &mut TrialList,
@@ -99,9 +102,12 @@ pub(super) fn keep_own(
     let invalid = || EngineError::usage("the record names a shard that does not exist");
     let shard = Shard::of_plan(planned).ok_or_else(invalid)?;
     let all = trials.len();
+    let redactor = opening::redactor(engine, suite);
     let is_own = |spec: &TrialSpec| {
         let (case, agent) = (&suite.cases[spec.case], &suite.agents[spec.agent]);
-        shard.holds(&case.id.0, &agent.name, spec.repeat)
+        // As the record names them, which is all that a merge knows.
+        let (case, agent) = (redactor.text(&case.id.0), redactor.text(&agent.name));
+        shard.holds(&case, &agent, spec.repeat)
     };
     *trials = trials.iter().filter(is_own).collect();
     Ok(Some(Shard::share(trials.len(), all)))
@@ -150,15 +156,28 @@ pub(super) fn earlier_execution(
     options: &RunOptions,
     planned: &RunPlanned,
 ) -> Result<Option<PathBuf>, EngineError> {
-    let (Some(folder), Some(shard)) = (&options.folder, planned.asked.shard.as_deref()) else {
+    let (Some(folder), Some(_)) = (&options.folder, &planned.asked.shard) else {
         return Ok(None);
     };
+    let is_earlier = is_earlier(folder, &folder.display().to_string(), planned)?;
+    Ok(is_earlier.then(|| folder.clone()))
+}
+
+/// Whether a folder holds an earlier execution of the planned shard. `false` without a run; an error with another one.
+/// Messages name the folder as `shown`.
+pub(super) fn is_earlier(
+    folder: &Path,
+    shown: &str,
+    planned: &RunPlanned,
+) -> Result<bool, EngineError> {
+    let Some(shard) = planned.asked.shard.as_deref() else {
+        return Ok(false);
+    };
     if RunReader::open(folder).is_err() || record::is_unused(folder)? {
-        return Ok(None);
+        return Ok(false);
     }
     let run = RunReader::open(folder)?;
     let then = plan_of(folder)?;
-    let shown = folder.display();
     let Some(recorded) = then.asked.shard.as_deref() else {
         return Err(EngineError::usage(format!(
             "`{shown}` already holds a run that is not a shard"
@@ -186,7 +205,47 @@ pub(super) fn earlier_execution(
             name(shard)
         )));
     }
-    Ok(Some(folder.clone()))
+    Ok(true)
+}
+
+impl PreparedRun {
+    /// Refuses a folder that holds anything but an earlier execution of this shard.
+    pub fn refuse_other_shard(&self, folder: &Path) -> Result<(), EngineError> {
+        let shown = folder.display();
+        let is_earlier = is_earlier(folder, &shown.to_string(), &self.hashed_plan())?;
+        let mut trials = std::fs::read_dir(folder.join("trials"))
+            .into_iter()
+            .flatten();
+        if !is_earlier && (trials.next().is_some() || !is_free(folder)) {
+            return Err(EngineError::usage(format!(
+                "`{shown}` holds another run; use another folder"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses a shard in a store whose start and plan are not of this shard.
+    pub fn refuse_other_plan(&self, begun: &[u8], url: &str) -> Result<(), EngineError> {
+        let unusable = |error| EngineError::unusable("can't compare the plan in the store", error);
+        let folder = tempfile::tempdir().map_err(unusable)?;
+        std::fs::write(folder.path().join("run.jsonl"), begun).map_err(unusable)?;
+        if is_earlier(folder.path(), url, &self.hashed_plan())? {
+            return Ok(());
+        }
+        Err(EngineError::usage(format!(
+            "the shard in `{url}` has no plan; remove it there"
+        )))
+    }
+
+    /// The plan as the record will hold it.
+    fn hashed_plan(&self) -> RunPlanned {
+        with_hash(self.planned.clone(), &self.context.redactor)
+    }
+}
+
+/// Whether a new run may be written into a folder.
+fn is_free(folder: &Path) -> bool {
+    !folder.join("run.jsonl").exists() || record::is_unused(folder).unwrap_or(false)
 }
 
 /// The trials of a shard that have no verdict, as a reason; `None` if each has one.

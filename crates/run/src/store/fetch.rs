@@ -1,14 +1,17 @@
 //! Gets shards from a store: the own one before it starts, and all of them to merge or show a run.
 //!
-//! Ended trials never change, so a file that is here with the right length is not fetched again. Names come from the
+//! Ended trials never change, so a file that is here with the right length is not fetched again, unless it was removed
+//! and written again meanwhile. Names come from the
 //! store, so only those that a run can have are written.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use data_encoding::HEXLOWER;
+use object_store::ObjectMeta;
 use object_store::path::Path as ObjectPath;
 use proctor_record::record::blobs_of;
 use sha2::{Digest, Sha256};
@@ -28,20 +31,29 @@ struct WantedFile {
 }
 
 impl RunStore {
-    /// Gets what earlier workers uploaded of a shard into a folder, in place of what it holds. Returns the names of
-    /// their trial files.
-    pub async fn restore(&self, shard: u32, folder: &Path) -> Result<BTreeSet<String>, StoreError> {
+    /// The start and plan of a shard, as the first worker uploaded them; `None` if there is none.
+    pub async fn begun(&self, shard: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.find(&self.shard_path(shard, &["run.jsonl"])).await
+    }
+
+    /// Gets what earlier workers uploaded of a shard that has `begun` into a folder, in place of what it holds of that
+    /// shard. Returns the names of their trial files. The caller makes sure that the folder holds no other run, and
+    /// that no other process writes to it.
+    pub async fn restore(
+        &self,
+        shard: u32,
+        begun: &[u8],
+        folder: &Path,
+    ) -> Result<BTreeSet<String>, StoreError> {
         let run = folder.join("run.jsonl");
         let own = fs::read(&run).unwrap_or_default();
-        let path = self.shard_path(shard, &[]);
-        let Some(mut files) = self.fetch_shard(&path, folder, true).await? else {
-            return Ok(BTreeSet::new());
-        };
-        let fetched = fs::read(&run).map_err(StoreError::local(&run))?;
-        // The folder of an earlier worker on this machine may hold more than it could upload.
-        if own.starts_with(&fetched) {
-            write(&run, &own)?;
+        // First, so that an interrupted restore can be repeated. The folder of an earlier worker on this machine may hold
+        // more than it could upload.
+        if !own.starts_with(begun) {
+            write(&run, begun)?;
         }
+        let path = self.shard_path(shard, &[]);
+        let mut files = self.fetch_shard(&path, folder, true).await?;
         let name = |file: &PathBuf| Some(file.file_name()?.to_str()?.to_owned());
         let names = files.iter().filter_map(name).collect();
         files.push(run);
@@ -63,7 +75,7 @@ impl RunStore {
         let mut wanted = Vec::new();
         for object in listed.objects {
             let name = object.location.filename().unwrap_or_default().to_owned();
-            wanted.push((self.wanted_blob(&name, &blobs)?, object.size));
+            wanted.push((self.wanted_blob(&name, &blobs)?, object));
         }
         self.fetch_missing(wanted).await?;
         let mut folders = Vec::new();
@@ -75,11 +87,19 @@ impl RunStore {
             let folder = into.join("shards").join(number);
             make(&folder)?;
             share_blobs(&folder, &blobs)?;
-            if self.fetch_shard(&prefix, &folder, false).await?.is_some() {
-                folders.extend(self.fetch_ends(&prefix, &folder).await?);
-                folders.push(folder);
+            let Some(begun) = self.find(&prefix.clone().join("run.jsonl")).await? else {
+                continue;
+            };
+            if !is_of_run(&folder, &begun) {
+                clear(&folder.join("trials"), |_| false)?;
             }
+            write(&folder.join("run.jsonl"), &begun)?;
+            self.fetch_shard(&prefix, &folder, false).await?;
+            folders.extend(self.fetch_ends(&prefix, &folder).await?);
+            folders.push(folder);
         }
+        // Another program may have removed shards and ends of workers from the store.
+        clear(&into.join("shards"), |entry| folders.contains(entry))?;
         if folders.is_empty() {
             return Err(StoreError::Empty {
                 url: self.url.clone(),
@@ -88,21 +108,15 @@ impl RunStore {
         Ok(folders)
     }
 
-    /// Gets the files of a shard, and returns those of its trials; `None` if it never began. `replaces` fetches files
-    /// that are here, too.
+    /// Gets the trials and the index of a shard, and returns the files of its trials. `replaces` fetches files that are
+    /// here, too; otherwise files that are not in the store are removed.
     async fn fetch_shard(
         &self,
         shard: &ObjectPath,
         folder: &Path,
         replaces: bool,
-    ) -> Result<Option<Vec<PathBuf>>, StoreError> {
-        let Some(run) = self.find(&shard.clone().join("run.jsonl")).await? else {
-            return Ok(None);
-        };
+    ) -> Result<Vec<PathBuf>, StoreError> {
         let trials = folder.join("trials");
-        if !replaces && is_of_another_run(folder, &run) {
-            fs::remove_dir_all(&trials).map_err(StoreError::local(&trials))?;
-        }
         make(&trials)?;
         let mut wanted = Vec::new();
         let mut files = Vec::new();
@@ -113,23 +127,23 @@ impl RunStore {
             }
             files.push(trials.join(&name));
             let file = WantedFile {
-                object: object.location,
+                object: object.location.clone(),
                 to: trials.join(&name),
                 sha256: None,
             };
-            wanted.push((file, object.size));
+            wanted.push((file, object));
         }
         if replaces {
             self.fetch_all(wanted.into_iter().map(|(file, _)| file).collect())
                 .await?;
         } else {
+            clear(&trials, |entry| files.contains(entry))?;
             self.fetch_missing(wanted).await?;
         }
         if let Some(index) = self.find(&shard.clone().join("index.jsonl")).await? {
             write(&folder.join("index.jsonl"), &index)?;
         }
-        write(&folder.join("run.jsonl"), &run)?;
-        Ok(Some(files))
+        Ok(files)
     }
 
     /// Gets the ends of other workers on a shard, each as a shard without trials.
@@ -167,14 +181,11 @@ impl RunStore {
         })
     }
 
-    /// Fetches the files that are not here with this length.
-    async fn fetch_missing(&self, wanted: Vec<(WantedFile, u64)>) -> Result<(), StoreError> {
-        let is_here = |file: &WantedFile, size: u64| {
-            fs::metadata(&file.to).is_ok_and(|here| here.len() == size)
-        };
+    /// Fetches the files that are not here with this length, or that are older here than in the store.
+    async fn fetch_missing(&self, wanted: Vec<(WantedFile, ObjectMeta)>) -> Result<(), StoreError> {
         let missing = wanted
             .into_iter()
-            .filter(|(file, size)| !is_here(file, *size));
+            .filter(|(file, object)| !is_here(&file.to, object));
         self.fetch_all(missing.map(|(file, _)| file).collect())
             .await
     }
@@ -219,9 +230,9 @@ impl RunStore {
     }
 }
 
-/// Whether a folder in the cache holds another run than this one: someone removed the run from the store, and used its
-/// id again.
-fn is_of_another_run(folder: &Path, run: &[u8]) -> bool {
+/// Whether a folder in the cache holds this run, and not one that someone removed from the store before its id was used
+/// again.
+fn is_of_run(folder: &Path, begun: &[u8]) -> bool {
     let first = |content: &[u8]| {
         content
             .split(|byte| *byte == b'\n')
@@ -229,7 +240,33 @@ fn is_of_another_run(folder: &Path, run: &[u8]) -> bool {
             .map(<[u8]>::to_vec)
     };
     let known = fs::read(folder.join("run.jsonl"));
-    known.is_ok_and(|known| first(&known) != first(run))
+    known.is_ok_and(|known| first(&known) == first(begun))
+}
+
+/// Whether a file was fetched since the object was written. A trial that was removed from the store may have been run
+/// again, with a file of the same length.
+fn is_here(file: &Path, object: &ObjectMeta) -> bool {
+    let written = SystemTime::from(object.last_modified);
+    fs::metadata(file).is_ok_and(|here| {
+        here.len() == object.size && here.modified().is_ok_and(|fetched| fetched >= written)
+    })
+}
+
+/// Removes the entries of a folder that are not to be kept.
+fn clear(folder: &Path, keeps: impl Fn(&PathBuf) -> bool) -> Result<(), StoreError> {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if keeps(&path) {
+            continue;
+        }
+        let removed = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
+        removed.map_err(StoreError::local(&path))?;
+    }
+    Ok(())
 }
 
 fn foreign(path: &ObjectPath) -> StoreError {

@@ -93,7 +93,7 @@ impl Uploader {
             work,
         } = self;
         drop(files);
-        let mut report = thread.join().unwrap_or_default();
+        let mut report = thread.join().unwrap_or_else(|_| UploadReport::lost());
         let done = runtime().and_then(|runtime| runtime.block_on(work.upload_end()));
         if let Err(error) = done {
             report.failed.push(("run.jsonl".to_owned(), error));
@@ -213,6 +213,15 @@ impl UploadWork {
 }
 
 impl UploadReport {
+    /// The report of a thread that panicked.
+    fn lost() -> Self {
+        let error = std::io::Error::other("the thread that uploads panicked");
+        Self {
+            failed: vec![("the trials".to_owned(), StoreError::Thread(error))],
+            ..Self::default()
+        }
+    }
+
     fn take(
         &mut self,
         done: Result<(String, Result<TrialUpload, StoreError>), tokio::task::JoinError>,

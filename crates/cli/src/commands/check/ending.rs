@@ -18,6 +18,9 @@ use crate::output;
 /// Above this size in bytes, the report of an interrupted run does not read the trials again.
 const LARGE: u64 = 64 << 20;
 
+/// Why a shard whose trials have verdicts is inconclusive.
+const NOT_UPLOADED: &str = "the store lacks a file of this shard, or the verdict of a trial";
+
 /// Everything that the end of a run needs.
 pub(super) struct RunFinisher<'a> {
     pub(super) flags: &'a RunArgs,
@@ -34,16 +37,30 @@ pub(super) struct RunFinisher<'a> {
 impl RunFinisher<'_> {
     /// Ends the run, shows its report, and gives the exit code.
     ///
-    /// Writes the record first, then the files, then the report: a blocked or closed stdout can't change the
+    /// Writes the record first, then the store, the files and the report: a blocked or closed stdout can't change the
     /// result of the run.
     pub(super) fn conclude(self, run: RunInProgress, over: RunCompletion) -> Exit {
-        let result = run.end(over);
+        let mut result = run.end(over);
+        self.screen.finish();
+        if let Some(uploads) = self.uploads {
+            // The record is complete, so a signal may end the process.
+            self.signals.come_to(RunStage::Showing);
+            let is_uploaded = uploads.finish();
+            self.signals.come_to(RunStage::Ending);
+            if let Ok(result) = &mut result
+                && !is_uploaded
+                && result.exit == Exit::Ok.code()
+            {
+                // The merged run would lack what is not in the store.
+                result.exit = Exit::Inconclusive.code();
+                result.note = Some(NOT_UPLOADED.to_owned());
+            }
+        }
         let mut errors = match &result {
             Ok(result) => shown::write_files(&self.targets, &report(result)),
             Err(_) => Vec::new(),
         };
         self.signals.come_to(RunStage::Showing);
-        self.screen.finish();
         if let Ok(result) = &result
             && let Err(error) = show(self.flags, result)
             // The reader closed the pipe.
@@ -62,7 +79,6 @@ impl RunFinisher<'_> {
         for error in &errors {
             output::error(error, self.redactor);
         }
-        let is_uploaded = self.uploads.is_none_or(ShardUploads::finish);
         let kept = result.context("can't read the run").and_then(|result| {
             result.kept.context("the record is incomplete")?;
             Ok(Exit::from_code(result.exit))
@@ -70,8 +86,6 @@ impl RunFinisher<'_> {
         match kept {
             // A requested file is missing, so the command did not succeed.
             Ok(Exit::Ok) if !errors.is_empty() => Exit::Inconclusive,
-            // The merged run would lack what is not in the store.
-            Ok(Exit::Ok) if !is_uploaded => Exit::Inconclusive,
             Ok(exit) => exit,
             // Without a complete record, the result is inconclusive.
             Err(_) if is_known => Exit::Inconclusive,

@@ -14,6 +14,7 @@ use proctor_core::import;
 use proctor_core::pack::{self, PackLimits};
 use proctor_core::runs::{self, NamedRun};
 use proctor_core::summary::Summary;
+use proctor_record::event::RunStarted;
 use proctor_record::record::RunReader;
 use proctor_report::Report;
 use proctor_run::engine::runs::RUNS;
@@ -50,10 +51,15 @@ impl RunSource {
         name.display().to_string()
     }
 
-    /// Whether both are the same run, also if one of them is a pack of the other.
+    /// Whether both are the same run, also if one of them is a pack of the other, or both are merged from the same
+    /// shards by two commands.
     pub(in crate::commands) fn is_same(&self, other: &Self) -> bool {
         let path = |source: &Self| source.shown.canonicalize().ok();
-        path(self) == path(other) || self.run.started() == other.run.started()
+        let start = |source: &Self| {
+            let RunStarted { started, name, .. } = source.run.started();
+            (started.clone(), name.clone())
+        };
+        path(self) == path(other) || start(self) == start(other)
     }
 
     /// The report of the run, which names the path that the user gave.
