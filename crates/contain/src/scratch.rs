@@ -6,7 +6,7 @@
 //! lock when the process dies for any reason, and unlike a pid, a lock can't be mistaken for one of
 //! another process.
 
-use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub struct Scratch {
     /// Whether the folder was removed, or is left in place.
     is_over: bool,
     /// Held until the folder is removed.
-    _lock: File,
+    lock: File,
 }
 
 impl Scratch {
@@ -55,7 +55,7 @@ impl Scratch {
         Ok(Self {
             path: root.keep(),
             is_over: false,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -80,7 +80,16 @@ impl Scratch {
             let entries = fs::read_dir(&self.path);
             entries.is_ok_and(|mut entries| entries.next().is_some() && entries.next().is_none())
         };
-        was_empty && holds_lock_only() && is_own_folder(&self.path)
+        was_empty && holds_lock_only() && self.holds_own_lock() && is_own_folder(&self.path)
+    }
+
+    /// Whether the lock in the folder is the one that this process holds, so that no other process removes the folder.
+    fn holds_own_lock(&self) -> bool {
+        let there = fs::symlink_metadata(self.path.join(LOCK));
+        let identity = |file: &Metadata| (file.dev(), file.ino());
+        there
+            .and_then(|there| Ok(identity(&there) == identity(&self.lock.metadata()?)))
+            .unwrap_or(false)
     }
 
     /// Removes all files in the folder. Fails if it holds a folder.

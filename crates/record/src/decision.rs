@@ -140,13 +140,19 @@ fn counts(end: &ServerEnd, conduct: &Conduct) -> bool {
 }
 
 fn of_end(end: &ServerEnd, conduct: &Conduct) -> TrialFailure {
-    let (server, how) = (&end.server, &end.how);
+    let server = &end.server;
+    // Some ends are sentences.
+    let how = match end.how.strip_prefix("the server ") {
+        Some(how) => format!("it {how}"),
+        None if end.how.starts_with("the ") => end.how.clone(),
+        None => format!("it {}", end.how),
+    };
     let last = last_words(end.stderr.as_deref().unwrap_or_default());
     if !end.has_spoken {
         return TrialFailure {
             outcome: Outcome::Errored,
             blame: Some(Blame::Server),
-            reason: format!("the server `{server}` failed to start for the agent: it {how}{last}"),
+            reason: format!("the server `{server}` failed to start for the agent: {how}{last}"),
         };
     }
     let open = conduct.unanswered.iter().filter(|u| u.conn == end.conn);
@@ -158,9 +164,7 @@ fn of_end(end: &ServerEnd, conduct: &Conduct) -> TrialFailure {
     TrialFailure {
         outcome: Outcome::Failed,
         blame: Some(Blame::Server),
-        reason: format!(
-            "the server `{server}` failed while the agent worked: it {how}{during}{last}"
-        ),
+        reason: format!("the server `{server}` failed while the agent worked: {how}{during}{last}"),
     }
 }
 

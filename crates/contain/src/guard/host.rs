@@ -62,6 +62,8 @@ struct GuardHost {
 impl GuardHost {
     fn open() -> io::Result<Self> {
         signals::shield()?;
+        // A program could take the channel of a guard, and report for it.
+        os::forbid_inspection();
         let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
         let null = null()?;
         dup2_stdin(&null)?;

@@ -91,6 +91,12 @@ pub fn forbid_core_dump() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
+/// Keeps other processes of the user from taking the files of this process and of those that it forks, as far as the
+/// system can. A program that it starts is not affected. Errors are ignored: they mean that nothing changes.
+pub fn forbid_inspection() {
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
 /// Acknowledges what a TCP socket has received, without the usual delay. Applies once: the kernel returns to its own
 /// choice. Errors are ignored: they only mean the delay.
 pub fn acknowledge_at_once(socket: impl AsFd) {

@@ -117,6 +117,9 @@ pub fn forbid_core_dump() {
     let _ = setrlimit(Resource::Core, none);
 }
 
+/// A no-op: POSIX has no such setting.
+pub fn forbid_inspection() {}
+
 /// A no-op: the system has no such setting.
 pub fn acknowledge_at_once(_: impl AsFd) {}
 

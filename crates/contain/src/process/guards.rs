@@ -185,11 +185,9 @@ impl WatchedGuard {
                     *lock(&self.tenure) = Tenure::Signalled;
                     attack::release_stopped(&self.link, &self.tails).await;
                 }
-                // Without a report of its own.
+                // Without a report of its own: a signal or a panic ended it, and nobody has ended its program.
                 GuardLine::Ended(exit) => {
-                    if exit == ProcessExit::Signalled(Signal::KILL.as_raw()) {
-                        attack::clear(self.link.pid, self.tails.clone()).await;
-                    }
+                    attack::clear(self.link.pid, self.tails.clone()).await;
                     // Its exit code says nothing about the program, which may never have run.
                     return match exit {
                         ProcessExit::Exited(_) => ProcessExit::Unknown,

@@ -71,13 +71,13 @@ pub(super) struct GuardLink {
 }
 
 impl GuardLink {
-    /// Whether the guard was not heard of since its last program.
+    /// Whether the guard was not heard of since its last program. Asks the system, since the runtime may not have
+    /// noticed yet.
     fn is_idle(&self) -> bool {
-        let mut byte = [0];
-        let silent = |read: io::Result<usize>| {
-            read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        let silent = |from: BorrowedFd<'_>| {
+            rustix::io::read(from, &mut [0; 1]).is_err_and(|error| error == Errno::AGAIN)
         };
-        silent(self.report.try_read(&mut byte)) && silent(self.channel.try_read(&mut byte))
+        silent(self.report.as_fd()) && silent(self.channel.as_fd())
     }
 
     fn send(&self, length: u32, request: &[u8], streams: &[OwnedFd; 3]) -> io::Result<()> {

@@ -100,9 +100,9 @@ impl Steps {
                 ProcessExit::Exited(0) => ActionOutcome::new(Verdict::Pass),
                 ProcessExit::Exited(_) => ActionOutcome::new(Verdict::fail(reason())),
                 // A crashed script has no verdict.
-                ProcessExit::Signalled(_) | ProcessExit::Unknown => {
-                    ActionOutcome::unknown(&reason(), Blame::Suite)
-                }
+                ProcessExit::Signalled(_) => ActionOutcome::unknown(&reason(), Blame::Suite),
+                // Its guard was killed.
+                ProcessExit::Unknown => ActionOutcome::unknown(&reason(), Blame::Infra),
             },
         };
         running.is_over = true;
