@@ -2,6 +2,7 @@
 //! given environment, and leaves no process behind when its [`Process`] ends.
 
 mod attack;
+mod ends;
 mod guard_lines;
 mod guards;
 mod hosts;
@@ -23,6 +24,7 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+pub use self::ends::ProcessEnds;
 use self::guards::Guard;
 pub use self::guards::ProcessEnd;
 pub use self::hosts::end_hosts;
@@ -307,6 +309,7 @@ impl Process {
             return ended;
         }
         self.guard.signal(&[Signal::KILL]);
+        hosts::wake_host(self.guard.link());
         self.wait().await
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proctor_contain::process::ProcessEnds;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, ClientSettings, Transport};
 use proctor_record::event::Actor;
@@ -54,5 +55,6 @@ pub fn options(recorder: Recorder) -> ConnectOptions {
         trial: None,
         credentials: Credentials::default(),
         era: Some(Era::Handshake),
+        ends: ProcessEnds::default(),
     }
 }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use proctor_contain::process::ProcessEnds;
 use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::ModelRef;
 use proctor_core::suite::{Suite, TrialValues};
@@ -143,6 +144,7 @@ impl RunContext {
             trial: trial.cloned(),
             credentials: self.credentials.clone(),
             era: None,
+            ends: ProcessEnds::default(),
         }
     }
 

@@ -54,6 +54,7 @@ mod width;
 
 use std::path::{Path, PathBuf};
 
+use proctor_contain::process::ProcessEnds;
 use proctor_core::merge::{MergeError, MergedRun};
 use proctor_core::suite::{Environment, Server};
 use proctor_record::event::Actor;
@@ -149,6 +150,7 @@ impl Engine {
             trial: Some(folder.values().clone()),
             credentials: self.credentials.clone(),
             era: None,
+            ends: ProcessEnds::default(),
         }
     }
 

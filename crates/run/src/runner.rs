@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use proctor_contain::process::ProcessEnds;
 use proctor_core::suite::{Limits, Suite};
 use proctor_record::event::{Outcome, TrialEnded, TrialStarted};
 use proctor_record::record::{RecordError, TrialStarter, trial_name, trial_stem};
@@ -288,6 +289,7 @@ impl Runner {
             replay: self.context.replay(&case.id.0, &agent.name, spec.repeat)?,
             listed: OnceLock::new(),
             live: Mutex::default(),
+            ends: ProcessEnds::default(),
         };
         let stop = self.stop.subscribe();
         let began = Instant::now();

@@ -32,7 +32,7 @@ use proctor_record::fold::{FoldedTrial, LiveFold};
 use proctor_record::index;
 use proctor_record::record::RecordError;
 use tokio::sync::{oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use self::ending::{cancelled, errored, failed, timed_out};
 use self::external::AgentWorkspace;
@@ -44,9 +44,14 @@ use crate::progress::TrialProgress;
 use crate::steps::{PhaseFailure, Steps, StepsOptions};
 use crate::stop::{self, RunStop};
 use crate::trial_folder::TrialFolder;
+use proctor_contain::process::ProcessEnds;
 use proctor_models::{AskError, Model, ModelClient, ModelError, Replay, RetryWait};
+use proctor_wire::client::ConnectOptions;
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker::{self, Large};
+
+/// How long the end of a trial waits for its servers.
+const LONGEST_END: Duration = Duration::from_secs(30);
 
 /// One run of a case by one agent.
 pub(crate) struct Trial {
@@ -66,6 +71,8 @@ pub(crate) struct Trial {
     pub(crate) listed: OnceLock<BTreeMap<String, Vec<String>>>,
     /// What was folded of a short record so far.
     pub(crate) live: Mutex<Option<LiveFold>>,
+    /// The servers that the trial started.
+    pub(crate) ends: ProcessEnds,
 }
 
 impl Trial {
@@ -112,6 +119,13 @@ impl Trial {
             () = stop::now(&mut stop) => {}
             () = steps.close() => {}
         }
+        // A server may still be ending whose start was cut off, for example by the time limit of the trial.
+        tokio::select! {
+            biased;
+            () = stop::now(&mut stop) => {}
+            // Guards end within seconds.
+            _ = timeout(LONGEST_END, self.ends.wait()) => {}
+        }
         self.end(ended).await
     }
 
@@ -127,11 +141,14 @@ impl Trial {
     fn steps_options(&self) -> StepsOptions {
         let (context, case) = (&self.context, self.case());
         StepsOptions {
-            connect: context.connect_options(
-                Actor::Step,
-                self.recorder.clone(),
-                Some(self.folder.values()),
-            ),
+            connect: ConnectOptions {
+                ends: self.ends.clone(),
+                ..context.connect_options(
+                    Actor::Step,
+                    self.recorder.clone(),
+                    Some(self.folder.values()),
+                )
+            },
             environment: context.step_environment.clone(),
             scratches: context.scratches.clone(),
             redactor: self.recorder.redactor().clone(),

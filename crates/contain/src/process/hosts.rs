@@ -128,6 +128,17 @@ pub(super) fn keep(link: &Arc<GuardLink>) {
     });
 }
 
+/// Continues the host of a guard, which could not report the end of the guard if a program had stopped it.
+pub(super) fn wake_host(link: &GuardLink) {
+    with_hosts(|hosts| {
+        let host = hosts.get(&link.program);
+        if let Some(host) = host.filter(|host| host.pid() == link.host) {
+            // An error means that it has ended, which is noticed.
+            let _ = kill_process(host.pid(), Signal::CONT);
+        }
+    });
+}
+
 /// Takes the guard that was used last.
 fn take(program: &Path) -> Option<Arc<GuardLink>> {
     let runtime = Handle::current().id();

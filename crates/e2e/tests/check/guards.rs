@@ -15,7 +15,7 @@ const RULES: &str = r"
 
 /// A run on a server that does `attack` while a call is under way, from the second start on: the first
 /// is to see what the server offers.
-fn attacked(attack: &str) -> SessionOutcome {
+fn attacked(attack: &str, words: &[&str]) -> SessionOutcome {
     let fixture = proctor_e2e::fixture().display().to_string();
     let program = format!(
         "if [ -e seen ]; then (until grep -qs tools/call log; do sleep 0.05; done; {attack}) & fi; \
@@ -27,11 +27,15 @@ fn attacked(attack: &str) -> SessionOutcome {
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task("attack", &json!({}));
     // That nothing is left is checked wherever a session ends.
-    suite.check(&[]).within(Duration::from_mins(5)).run()
+    suite.check(words).within(Duration::from_mins(5)).run()
 }
 
 fn fails(attack: &str, told: &str) {
-    let seen = attacked(attack);
+    fails_with(&[], attack, told);
+}
+
+fn fails_with(words: &[&str], attack: &str, told: &str) {
+    let seen = attacked(attack, words);
     assert_eq!(seen.code, Some(1), "{}\n{}", seen.stdout, seen.stderr);
     let ended = seen.events.iter().find_map(|event| match &event.event {
         EventKind::TrialEnded(ended) => Some(ended),
@@ -66,5 +70,15 @@ fn a_server_that_kills_the_host_of_its_guard_fails_and_leaves_nothing() {
     fails(
         "kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat)",
         "the guard host was killed",
+    );
+}
+
+/// The end of the guard is reported only when Proctor ends the server, after the call has timed out.
+#[test]
+fn a_server_that_stops_the_host_and_kills_its_guard_fails_and_leaves_nothing() {
+    fails_with(
+        &["--call-timeout", "5s"],
+        "kill -STOP $(cut -d' ' -f4 /proc/$PPID/stat); kill -KILL $PPID",
+        "`sleep` got no response within 5s",
     );
 }

@@ -318,3 +318,27 @@ fn a_name_that_no_server_lists_is_told_once() {
     let expected = "warning: the server `fixture` lists no tool `ecko`, which `echo` refers to; did you mean `echo`?";
     assert!(warnings.contains(&expected), "{warnings:?}");
 }
+
+/// A server that holds a port or a file would disturb the next trial.
+#[test]
+fn a_trial_that_times_out_while_its_server_starts_ends_after_the_server() {
+    let fixture = proctor_e2e::fixture().display().to_string();
+    // It answers the first time, for the preflight.
+    let program = format!(
+        "if kill -0 $(cat pid) 2>/dev/null; then touch overlap; fi; echo $$ > pid; \
+         if [ -e seen ]; then mode=never-answer=initialize; else mode=banner; fi; touch seen; \
+         exec '{fixture}' --era handshake --mode \"$mode\" --mode ignores-sigterm \
+         --mode ignores-stdin-close"
+    );
+    let servers = json!({"slow": {"command": "sh", "args": ["-c", program]}});
+    let suite = SuiteFixture::on("  - reply: {text: done}", &servers);
+    let assertions = json!({"assertions": {"maxToolCalls": 0}});
+    suite.eval(&json!({}), &assertions);
+    suite.task("one", &json!({}));
+    let seen = suite
+        .check(&["-n", "2", "--parallel", "1", "--task-timeout", "1s"])
+        .run();
+    assert_eq!(seen.code, Some(1), "{}\n{}", seen.stdout, seen.stderr);
+    assert!(seen.stdout.contains("timed out"), "{}", seen.stdout);
+    assert!(!suite.path("overlap").exists());
+}

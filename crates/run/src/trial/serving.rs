@@ -68,6 +68,7 @@ impl Trial {
             let options = ConnectOptions {
                 era: self.context.eras.get(&server.name).copied(),
                 answers,
+                ends: self.ends.clone(),
                 ..self
                     .context
                     .connect_options(Actor::Loop, recorder, Some(self.folder.values()))

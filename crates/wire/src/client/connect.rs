@@ -22,7 +22,7 @@ use crate::auth::{Credentials, ProgramOptions};
 use crate::http_client::AddressError;
 use crate::recorder::Recorder;
 use proctor_contain::environment::withheld_variables;
-use proctor_contain::process::SpawnError;
+use proctor_contain::process::{ProcessEnds, SpawnError};
 
 /// The options of a connection, besides the server.
 #[derive(Clone)]
@@ -43,6 +43,8 @@ pub struct ConnectOptions {
     pub credentials: Credentials,
     /// The era, if it is known.
     pub era: Option<Era>,
+    /// Gets the process of the server, which may be ending when the connection is dropped.
+    pub ends: ProcessEnds,
 }
 
 impl ConnectOptions {

@@ -50,6 +50,7 @@ fn options(recorder: Recorder) -> ConnectOptions {
         trial: None,
         credentials: proctor_wire::auth::Credentials::default(),
         era: Some(Era::Handshake),
+        ends: proctor_contain::process::ProcessEnds::default(),
     }
 }
 

@@ -92,6 +92,7 @@ impl UnprobedConnection {
                 let mut started = Spawn::server(command, args, folder, &options.guard)
                     .with_environment(&options.inherited, env, &options.pass)
                     .start()?;
+                options.ends.add(started.ending());
                 let (Some(stdin), Some(stdout)) = (started.stdin.take(), started.stdout.take())
                 else {
                     return Err(not_up(server, "can't open its pipes"));
