@@ -3,7 +3,7 @@
 //!
 //! | what | function |
 //! |---|---|
-//! | start a contained program | [`close_inherited`], [`adopt_orphans`], [`ADOPTS_ORPHANS`], [`mark`], [`forbid_core_dump`], [`forbid_inspection`] |
+//! | start a contained program | [`close_inherited`], [`adopt_orphans`], [`ADOPTS_ORPHANS`], [`mark`], [`forbid_core_dump`], [`forbid_inspection`], [`InheritedLimits`] |
 //! | signal a process, notice its end | [`ProcessHandle`], [`descriptor_of`], [`watch_parent`] |
 //! | list and end descendants | [`Lookout`], [`is_below`], [`kill_below`], [`kill_session`], in words [`SEARCH`] |
 //! | identify a socket's peer | [`peer`] |
@@ -55,8 +55,9 @@ use self::linux as system;
 use self::posix as system;
 
 pub use self::system::{
-    ADOPTS_ORPHANS, LOOK_AGAIN, Lookout, acknowledge_at_once, adopt_orphans, close_inherited,
-    descriptor_of, forbid_core_dump, forbid_inspection, ignores_hangup, mark, reopen, watch_parent,
+    ADOPTS_ORPHANS, InheritedLimits, LOOK_AGAIN, Lookout, acknowledge_at_once, adopt_orphans,
+    close_inherited, descriptor_of, forbid_core_dump, forbid_inspection, ignores_hangup, mark,
+    reopen, watch_parent,
 };
 
 /// How a guard finds the processes that a program left running, in words.

@@ -85,6 +85,23 @@ async fn a_guard_that_got_a_signal_runs_no_other_program() {
     next(guard).await;
 }
 
+/// The next program would inherit the limits: for example, a verify script that can't write a file.
+#[tokio::test]
+async fn a_guard_whose_limits_were_changed_runs_no_other_program() {
+    let stage = Stage::new();
+    for change in [
+        "prlimit --pid $PPID --fsize=0",
+        "renice -n 5 -p $PPID >/dev/null",
+        "echo 900 > /proc/$PPID/oom_score_adj",
+    ] {
+        let guard = run(&stage, change, ProcessExit::Exited(0)).await;
+        let limits = "test $(ulimit -f) = unlimited && test $(nice) = 0";
+        let next = run(&stage, limits, ProcessExit::Exited(0)).await;
+        assert_ne!(guard, next, "{change}");
+        assert_eq!(run(&stage, "exit 0", ProcessExit::Exited(0)).await, next);
+    }
+}
+
 #[tokio::test]
 async fn a_program_whose_guard_ends_before_it_runs_did_not_succeed() {
     let stage = Stage::new();

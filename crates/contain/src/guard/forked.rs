@@ -3,8 +3,8 @@
 //! A request arrives on the guard's channel, a socket whose other end only Proctor has, with the streams
 //! of the program. When the program and everything that it started have ended, the guard reports that on
 //! the channel. It runs another program only if it is certain that nothing of the last one is left: the
-//! kernel says so, the program ended by itself, and the guard got no signal. Otherwise it ends, and
-//! Proctor takes another guard.
+//! kernel says so, the program ended by itself, and the guard got no signal and has its own limits still. Otherwise it
+//! ends, and Proctor takes another guard.
 
 use std::env;
 use std::fs::File;
@@ -27,6 +27,7 @@ use crate::os;
 pub struct ForkedGuard {
     channel: UnixStream,
     null: File,
+    limits: os::InheritedLimits,
 }
 
 /// The standard streams of a program.
@@ -34,7 +35,11 @@ type Streams = [OwnedFd; 3];
 
 impl ForkedGuard {
     pub fn new(channel: UnixStream, null: File) -> Self {
-        Self { channel, null }
+        Self {
+            channel,
+            null,
+            limits: os::InheritedLimits::read(),
+        }
     }
 
     /// Runs programs until Proctor closes the channel or asks the guard to end. Returns the exit code.
@@ -60,6 +65,7 @@ impl ForkedGuard {
             let is_ready = dup2_stderr(&self.null).is_ok()
                 && is_clean
                 && os::ADOPTS_ORPHANS
+                && os::InheritedLimits::read() == self.limits
                 && env::set_current_dir("/").is_ok();
             if !is_ready {
                 self.report(GuardReport::Ended(exit));

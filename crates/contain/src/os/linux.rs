@@ -13,9 +13,11 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, pidfd_open,
-    pidfd_send_signal, set_child_subreaper, set_dumpable_behavior, setrlimit,
+    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid,
+    getpriority_process, getrlimit, pidfd_open, pidfd_send_signal, set_child_subreaper,
+    set_dumpable_behavior, setrlimit,
 };
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 pub use self::processes::Lookout;
 pub(super) use self::processes::{processes, read};
@@ -89,6 +91,46 @@ pub fn forbid_core_dump() {
     };
     let _ = setrlimit(Resource::Core, none);
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// What programs inherit of the process that starts them, and what another process of the user can change.
+#[derive(Debug, PartialEq)]
+pub struct InheritedLimits {
+    resources: [Rlimit; RESOURCES.len()],
+    nice: Option<i32>,
+    cores: Option<CpuSet>,
+    killed_first: Option<String>,
+}
+
+const RESOURCES: [Resource; 16] = [
+    Resource::As,
+    Resource::Core,
+    Resource::Cpu,
+    Resource::Data,
+    Resource::Fsize,
+    Resource::Locks,
+    Resource::Memlock,
+    Resource::Msgqueue,
+    Resource::Nice,
+    Resource::Nofile,
+    Resource::Nproc,
+    Resource::Rss,
+    Resource::Rtprio,
+    Resource::Rttime,
+    Resource::Sigpending,
+    Resource::Stack,
+];
+
+impl InheritedLimits {
+    /// Those of this process.
+    pub fn read() -> Self {
+        Self {
+            resources: RESOURCES.map(getrlimit),
+            nice: getpriority_process(None).ok(),
+            cores: sched_getaffinity(None).ok(),
+            killed_first: fs::read_to_string("/proc/self/oom_score_adj").ok(),
+        }
+    }
 }
 
 /// Keeps other processes of the user from taking the files of this process and of those that it forks, as far as the

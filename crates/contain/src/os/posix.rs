@@ -117,6 +117,16 @@ pub fn forbid_core_dump() {
     let _ = setrlimit(Resource::Core, none);
 }
 
+/// Nothing: guards run one program each.
+#[derive(Debug, PartialEq)]
+pub struct InheritedLimits;
+
+impl InheritedLimits {
+    pub fn read() -> Self {
+        Self
+    }
+}
+
 /// A no-op: POSIX has no such setting.
 pub fn forbid_inspection() {}
 
