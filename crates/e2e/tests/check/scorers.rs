@@ -97,6 +97,15 @@ fn a_score_never_turns_a_failure_into_a_pass() {
     assert_eq!(outcome, "Failed");
 }
 
+#[test]
+fn a_report_of_several_lines_is_read() {
+    let seen = run(r#"echo log; printf '{\n  "verdict": "fail",\n  "reason": "no rows"\n}\n'"#);
+    let (outcome, check) = graded(&seen);
+    assert_eq!(outcome, "Failed", "{check}");
+    assert_eq!(check["verdict"]["fail"]["reason"], "no rows", "{check}");
+    assert_eq!(seen.code, Some(1));
+}
+
 /// Reports a pass, and does not end.
 const HANGS: &str = r#"echo '{"verdict": "pass"}'; sleep 600"#;
 
@@ -114,6 +123,10 @@ fn reports_that_cannot_be_trusted_never_pass() {
         r#"echo '{"verdict": "fail"}'; yes x | head -n 100000"#,
         r#"echo '{"verdict": "fail"}'; yes x | head -n 100000; echo '{"verdict": "pass"}'"#,
         r#"echo '{"verdict": "unknown", "reason": "no idea"}'"#,
+        r#"echo "{'verdict': 'fail'}""#,
+        r#"echo 'result: {"verdict": "fail"}'"#,
+        r#"echo '{"score": 0, "reason": "no"}'"#,
+        r#"printf '\357\273\277{"verdict": "fail"}\n'"#,
         HANGS,
         r#"echo '{"verdict": "pass"}'; kill -9 $$"#,
         huge,

@@ -48,30 +48,92 @@ pub(super) enum ScriptReport {
 }
 
 impl ScriptReport {
-    /// Reads the last line of stdout. `is_cut` means that its start is missing.
+    /// Reads the JSON object at the end of stdout. `is_cut` means that its start is missing. Text that looks like a
+    /// report and can't be read as one decides nothing: its author did not mean the exit code to decide.
     pub(super) fn read(stdout: &str, is_cut: bool) -> Self {
-        let is_report = |line: &&str| line.starts_with('{') && line.contains("\"verdict\"");
-        let lines: Vec<&str> = stdout.lines().map(str::trim).collect();
-        let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-        let Some((last, before)) = lines.split_last() else {
-            return Self::Silent;
-        };
-        if is_cut && before.is_empty() && last.ends_with('}') {
-            return Self::Unusable("the last line of its output is too long".to_owned());
+        let stdout = stdout.trim();
+        let unusable = |reason: &str| Self::Unusable(reason.to_owned());
+        let (before, last) = split_last_object(stdout);
+        if is_cut && before.trim().is_empty() && last.ends_with('}') {
+            return unusable("the last line of its output is too long");
         }
-        if before.iter().any(is_report) {
-            let reason = "its verdict is not the last line of its output";
-            return Self::Unusable(reason.to_owned());
-        }
-        if !is_report(last) {
-            return Self::Silent;
+        if before.lines().any(|line| names(line, "verdict")) {
+            return unusable("its verdict is not at the end of its output");
         }
         let read = json::decode(last).map_err(|error| error.to_string());
-        match read.and_then(ReportedVerdict::read) {
-            Ok(verdict) => Self::Verdict(verdict),
-            Err(error) => Self::Unusable(format!("its verdict is malformed: {error}")),
+        let is_object = last.starts_with('{');
+        match read {
+            Ok(Value::Object(report)) if report.contains_key("verdict") => {
+                match ReportedVerdict::read(report.into()) {
+                    Ok(verdict) => Self::Verdict(verdict),
+                    Err(error) => Self::Unusable(format!("its verdict is malformed: {error}")),
+                }
+            }
+            Ok(Value::Object(report)) if report.contains_key("score") => {
+                unusable("its report has no `verdict`")
+            }
+            Err(error) if is_object && names(last, "verdict") => {
+                Self::Unusable(format!("its verdict is malformed: {error}"))
+            }
+            Err(error) if is_object && names(last, "score") => {
+                Self::Unusable(format!("its report is malformed: {error}"))
+            }
+            _ if names(last, "verdict") => unusable(
+                "its output has a verdict, but does not end with a JSON object with the key `verdict`",
+            ),
+            _ => Self::Silent,
         }
     }
+}
+
+/// The JSON object that ends a text, with the text before it. If there is none, the last line.
+fn split_last_object(text: &str) -> (&str, &str) {
+    let last_line = text.rfind('\n').map_or(0, |at| at + 1);
+    let is_end = |at: usize| {
+        let rest = text[at..].trim_start();
+        rest.starts_with('{') && json::decode(rest).is_ok()
+    };
+    let mut starts = text.match_indices('\n').map(|(at, _)| at + 1);
+    let at = if is_end(last_line) || !text.ends_with('}') {
+        last_line
+    } else if is_end(0) {
+        0
+    } else {
+        starts.find(|at| is_end(*at)).unwrap_or(last_line)
+    };
+    (&text[..at], text[at..].trim())
+}
+
+/// Whether a line has a word as a key, however it is written: in JSON or another notation, in any case, in UTF-16, with
+/// colours.
+fn names(line: &str, word: &str) -> bool {
+    const QUOTES: [char; 5] = ['"', '\'', '`', '“', '”'];
+    let line = plain(line).to_ascii_lowercase();
+    line.match_indices(word).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + word.len()..]);
+        let value = after.trim_start_matches(|c| c == '\\' || QUOTES.contains(&c));
+        let value = value.trim_start();
+        let is_first = || {
+            let before = before.trim_end();
+            before.is_empty() || before.ends_with(['{', ','])
+        };
+        (value.starts_with(':') || value.starts_with("=>"))
+            && (before.ends_with(QUOTES) || is_first())
+    })
+}
+
+/// A text without the escape sequences of terminals and the zero bytes of UTF-16.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => drop(chars.by_ref().find(char::is_ascii_alphabetic)),
+            '\0' => {}
+            c => plain.push(c),
+        }
+    }
+    plain
 }
 
 impl ReportedVerdict {
@@ -189,11 +251,55 @@ mod tests {
             r#"{"verdict": "fail", "verdict": "pass"}"#,
             "{\"verdict\": \"fail\"}\ndone\n",
             "{\"verdict\": \"fail\"}\n{\"verdict\": \"pass\"}\n",
+            "{\n \"verdict\": \"fail\"\n}\n{\n \"verdict\": \"pass\"\n}\n",
+            "{\n \"verdict\": \"fail\"\n}\ndone\n",
+            "{\n \"verdict\": \"fail\",\n}\n",
+            "{\n \"verdict\": \"fail\"\n",
+            "{\n \"verdict\": \"fail\", \"verdict\": \"pass\"\n}\n",
+            "{'verdict': 'fail'}",
+            "{ verdict: 'fail' }",
+            "{\n  verdict: 'fail'\n}",
+            "{\"verdict\"=>\"fail\"}",
+            "verdict: fail",
+            "\u{feff}{\"verdict\": \"fail\"}",
+            "{\0\"\0v\0e\0r\0d\0i\0c\0t\0\"\0:\0",
+            "\u{1b}[1;39m{\n  \u{1b}[0m\u{1b}[34;1m\"verdict\"\u{1b}[0m\u{1b}[1;39m:\u{1b}[0m \"fail\"\n}",
+            "result: {\"verdict\": \"fail\"}",
+            "[{\"verdict\": \"fail\"}]",
+            "{\"Verdict\": \"fail\"}",
+            "{\"result\": {\"verdict\": \"fail\"}}",
+            "\"{\\\"verdict\\\": \\\"fail\\\"}\"",
+            "{\"score\": 0, \"reason\": \"no\"}",
+            "{\n \"score\": 0\n}",
+            "{'score': 0}",
         ] {
             assert_eq!(verdict(stdout, true), "unknown", "{stdout}");
         }
         let cut = ScriptReport::read("aaaa\"}", true);
         assert!(matches!(cut, ScriptReport::Unusable(_)), "{cut:?}");
+    }
+
+    #[test]
+    fn a_report_may_span_lines() {
+        let pretty = "{\n  \"verdict\": \"fail\",\n  \"reason\": \"say {\\\"verdict\\\": 1}\",\n  \"evidence\": [\n    3\n  ]\n}\n";
+        let failed = "fail: say {\"verdict\": 1}";
+        for before in ["", "log\n\n", "{\"level\": \"info\"}\n", "{\n}\n"] {
+            assert_eq!(
+                verdict(&format!("{before}{pretty}"), true),
+                failed,
+                "{before}"
+            );
+        }
+        assert_eq!(
+            verdict("log\r\n{\r\n\"verdict\": \"pass\"\r\n}\r\n", true),
+            "pass"
+        );
+        assert_eq!(verdict("{\n\"verdict\": \"pass\"\n}", false), "unknown");
+        let cut = format!("the end of a line\n{pretty}");
+        assert!(matches!(
+            ScriptReport::read(&cut, true),
+            ScriptReport::Verdict(_)
+        ));
     }
 
     #[test]
@@ -204,6 +310,11 @@ mod tests {
             "ok\n",
             "{\"status\": \"pass\"}\n",
             "the \"verdict\" is in\n",
+            "the verdict: fine\n",
+            "[INFO] 3 rows [ok]\n",
+            "{\n \"items\": [\n  {\n   \"score\": 3\n  }\n ]\n}\n",
+            "{\"level\": \"info\"}\n{\"level\": \"info\"}\n",
+            "fn f() {\n}\n",
         ] {
             assert_eq!(verdict(stdout, true), "silent", "{stdout}");
         }
