@@ -1,6 +1,7 @@
 //! Thresholds on tasks and assertions, as mcpchecker has them.
 //!
-//! A task passes if its verify steps pass, whatever its assertions say.
+//! A task passes if its verify steps pass, whatever its assertions say. Without verify steps it can only fail. Assertions
+//! that a failed trial passed count only if a check explains the failure: a silent agent passes all that only forbid.
 
 use std::collections::HashMap;
 
@@ -46,21 +47,31 @@ pub fn check_rates(
     }
     let (mut tasks, mut assertions) = (Share::default(), Share::default());
     let mut most = 1;
+    let mut unasserted: u64 = 0;
     index::each_folded(run, |entry| {
         let Some((case, outcome)) = definite.remove(entry.file.as_str()) else {
             return;
         };
         trials -= 1;
-        tasks.add(&task_verdict(case, outcome, &entry.attempt));
+        if let Some(verdict) = task_verdict(case, outcome, &entry.attempt) {
+            tasks.add(&verdict);
+        }
         let checks = entry.attempt.checks.iter();
         let checks = checks.filter(|check| is_assertion(check));
-        most = most.max(checks.clone().count() as u64);
-        checks.for_each(|check| assertions.add(&check.verdict));
+        let count = checks.clone().count() as u64;
+        most = most.max(count);
+        match outcome {
+            Some(Outcome::Failed) if !has_failed_check(&entry.attempt) => {
+                assertions.failed += count.max(1);
+            }
+            Some(Outcome::TimedOut) if count == 0 => unasserted += 1,
+            Some(_) | None => checks.for_each(|check| assertions.add(&check.verdict)),
+        }
     })?;
     // Trials without a verdict, and those whose file is missing.
     tasks.open += trials;
     // The record does not say how many assertions a trial without a verdict would have had.
-    assertions.open += tasks.open * most;
+    assertions.open += (trials + unasserted) * most;
     let mut all = Vec::new();
     all.extend(task.map(|least| tasks.condition("--task", "task", least)));
     all.extend(assertion.map(|least| assertions.condition("--assertion", "assertion", least)));
@@ -105,8 +116,24 @@ fn is_assertion(check: &CheckVerdict) -> bool {
     matches!(check.id, Some(CheckId::Assertion(_)))
 }
 
-/// Whether every verify step passed. A step that did not run did not pass.
-fn task_verdict(case: &PlannedCase, outcome: Option<Outcome>, attempt: &Attempt) -> Verdict {
+fn has_failed_check(attempt: &Attempt) -> bool {
+    let mut verdicts = attempt.checks.iter().map(|check| &check.verdict);
+    verdicts.any(|verdict| matches!(verdict, Verdict::Fail { .. }))
+}
+
+/// Whether every verify step passed. A step that did not run did not pass. `None` if there is no step that could pass.
+fn task_verdict(
+    case: &PlannedCase,
+    outcome: Option<Outcome>,
+    attempt: &Attempt,
+) -> Option<Verdict> {
+    let planned = case.verify_steps.unwrap_or(0);
+    let has_steps = planned > 0 || attempt.checks.iter().any(|check| !is_assertion(check));
+    Some(verdict_of_steps(case, outcome, attempt))
+        .filter(|verdict| has_steps || *verdict != Verdict::Pass)
+}
+
+fn verdict_of_steps(case: &PlannedCase, outcome: Option<Outcome>, attempt: &Attempt) -> Verdict {
     let fail = |reason: &str| Verdict::Fail {
         reason: reason.to_owned(),
     };

@@ -16,7 +16,8 @@ use crate::statistics::{
 };
 use crate::summary::{AgentTrials, Summary};
 
-/// Rates that differ by less are equal, so that rounding never misses a gate.
+/// The part of a threshold that may be missing, so that rounding never misses a gate. It is relative: a rate of zero
+/// reaches no threshold above zero, however small.
 const ROUNDING: f64 = 1e-9;
 
 /// One condition for success.
@@ -203,7 +204,7 @@ fn min_lower_bound(summary: &Summary, least: f64) -> Condition {
     };
     if let Some((decided, why)) = anytime(summary, least) {
         // Looking after every round and once more with another bound would be two chances to be wrong.
-        let is_missed = rates.best.mean < least - ROUNDING;
+        let is_missed = !reaches(rates.best.mean, least);
         let verdict = match decided {
             CaseVerdict::Open if is_missed => CaseVerdict::Missed,
             CaseVerdict::Met
@@ -220,9 +221,9 @@ fn min_lower_bound(summary: &Summary, least: f64) -> Condition {
     }
     let bound = rates.found.as_ref().map_or(0.0, Rate::lower_bound);
     let mut text = format!("{}, lower bound {}", rates.shown(false), percent(bound));
-    let verdict = if rates.worst.lower_bound() >= least - ROUNDING {
+    let verdict = if reaches(rates.worst.lower_bound(), least) {
         CaseVerdict::Met
-    } else if rates.best.mean < least - ROUNDING {
+    } else if !reaches(rates.best.mean, least) {
         // More trials at such a rate would never lift the bound.
         CaseVerdict::Missed
     } else {
@@ -382,11 +383,15 @@ fn max_errors(summary: &Summary, most: u32) -> Condition {
     }
 }
 
+fn reaches(rate: f64, least: f64) -> bool {
+    rate >= least * (1.0 - ROUNDING)
+}
+
 /// The verdict on a value that lies between two others.
 pub(super) fn between(worst: f64, best: f64, least: f64) -> CaseVerdict {
-    if worst >= least - ROUNDING {
+    if reaches(worst, least) {
         CaseVerdict::Met
-    } else if best < least - ROUNDING {
+    } else if !reaches(best, least) {
         CaseVerdict::Missed
     } else {
         CaseVerdict::Open

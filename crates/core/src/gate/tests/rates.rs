@@ -22,6 +22,12 @@ pub(super) struct WrittenRun {
     pub(super) summary: Summary,
 }
 
+/// A run of one case without verify steps. Besides the letters of [`WrittenRun`], `s` is a trial that failed since the
+/// agent was silent.
+fn written_without_steps(trials: &str) -> WrittenRun {
+    written_of(&[(None, trials)], 0, PlannedOptions::default())
+}
+
 fn written(cases: &[(Option<(u32, u32)>, &str)], gates: Option<PlannedGates>) -> WrittenRun {
     let asked = PlannedOptions {
         gates: gates.map(Box::new),
@@ -32,6 +38,14 @@ fn written(cases: &[(Option<(u32, u32)>, &str)], gates: Option<PlannedGates>) ->
 
 pub(super) fn written_with(
     cases: &[(Option<(u32, u32)>, &str)],
+    asked: PlannedOptions,
+) -> WrittenRun {
+    written_of(cases, 1, asked)
+}
+
+fn written_of(
+    cases: &[(Option<(u32, u32)>, &str)],
+    steps: u32,
     asked: PlannedOptions,
 ) -> WrittenRun {
     let folder = tempfile::tempdir().unwrap();
@@ -51,7 +65,7 @@ pub(super) fn written_with(
         .map(|(number, (pass, trials))| PlannedCase {
             hash: "1".to_owned(),
             pass: *pass,
-            verify_steps: Some(1),
+            verify_steps: Some(steps),
             ..PlannedCase::new(
                 format!("case-{number}"),
                 format!("case-{number}"),
@@ -69,7 +83,7 @@ pub(super) fn written_with(
     run.append(1, EventKind::RunPlanned(plan.into())).unwrap();
     for (number, (_, trials)) in cases.iter().enumerate() {
         for (repeat, letter) in (1..).zip(trials.chars()) {
-            trial(&run, number, repeat, letter);
+            trial(&run, number, repeat, letter, steps > 0);
         }
     }
     run.end(9, RunEnded::default()).unwrap();
@@ -82,10 +96,10 @@ pub(super) fn written_with(
     }
 }
 
-fn trial(run: &RunWriter, case: usize, repeat: u32, letter: char) {
+fn trial(run: &RunWriter, case: usize, repeat: u32, letter: char, has_step: bool) {
     let outcome = match letter {
         'p' => Outcome::Passed,
-        'f' | 'a' => Outcome::Failed,
+        'f' | 'a' | 's' => Outcome::Failed,
         't' => Outcome::TimedOut,
         'e' => Outcome::Errored,
         'c' => Outcome::Cancelled,
@@ -103,7 +117,7 @@ fn trial(run: &RunWriter, case: usize, repeat: u32, letter: char) {
     };
     // `a`: only the assertion fails; `f`: only the verify step.
     let verdicts = match letter {
-        'p' => Some((Verdict::Pass, Verdict::Pass)),
+        'p' | 's' => Some((Verdict::Pass, Verdict::Pass)),
         'a' => Some((fail(), Verdict::Pass)),
         'f' => Some((Verdict::Pass, fail())),
         _ => None,
@@ -117,6 +131,9 @@ fn trial(run: &RunWriter, case: usize, repeat: u32, letter: char) {
             ),
             ("verify_0", CheckId::Step("verify_0".to_owned()), step),
         ] {
+            if id.step().is_some() && (!has_step || letter == 's') {
+                continue;
+            }
             let graded = CheckEvaluated {
                 check: check.to_owned(),
                 id: Some(id),
@@ -180,6 +197,37 @@ fn a_pass_rate_is_met_missed_or_inconclusive() {
     check(&[], &gate, 3);
     check(&[(None, "e")], &gate, 3);
     check(&[(None, "-")], &gate, 3);
+}
+
+#[test]
+fn a_threshold_above_zero_is_never_met_without_a_passed_trial() {
+    for least in [f64::MIN_POSITIVE, 1e-300, 1e-10, 1e-9, 0.01] {
+        let rate = PlannedGates {
+            min_pass_rate: Some(least),
+            ..PlannedGates::default()
+        };
+        let bound = PlannedGates {
+            min_lower_bound: Some(least),
+            ..PlannedGates::default()
+        };
+        let hat = PlannedGates {
+            pass_hat: Some(PassHatGate { k: 3, rate: least }),
+            ..PlannedGates::default()
+        };
+        for gates in [rate, bound, hat] {
+            check(&[(None, "fff")], &gates, 1);
+            check(&[(None, "ppp")], &gates, 0);
+            check(
+                &[(None, "ffe")],
+                &gates,
+                if gates.pass_hat.is_some() { 1 } else { 3 },
+            );
+        }
+        let written = written(&[(None, "f")], None);
+        let extra = check_rates(&written.run, &written.summary, Some(least), None).unwrap();
+        let gate = Gate::with_conditions(&written.summary, &PlannedGates::default(), &extra);
+        assert_eq!(gate.exit(), 1, "{extra:?}");
+    }
 }
 
 #[test]
@@ -331,6 +379,39 @@ fn thresholds_on_tasks_and_assertions_count_apart() {
     check(&[], Some(0.1), Some(0.1), 3);
     // A timeout without any check proves nothing about assertions.
     check(&[(None, "t")], None, Some(0.1), 3);
+}
+
+#[test]
+fn a_task_without_verify_steps_passes_no_threshold_on_tasks() {
+    let check = |trials, task, assertion, exit| {
+        let written = written_without_steps(trials);
+        let extra = check_rates(&written.run, &written.summary, task, assertion).unwrap();
+        let gate = Gate::with_conditions(&written.summary, &PlannedGates::default(), &extra);
+        assert_eq!(gate.exit(), exit, "{trials} {extra:?}");
+    };
+    for trials in ["a", "p", "pa", "ape"] {
+        check(trials, Some(0.1), None, 3);
+    }
+    for trials in ["t", "s", "pt", "pps"] {
+        check(trials, Some(0.1), None, 1);
+    }
+    check("pa", None, Some(0.5), 0);
+}
+
+/// A silent agent passes every assertion that only forbids something.
+#[test]
+fn assertions_of_a_trial_that_failed_for_another_reason_do_not_count_as_passed() {
+    let check = |cases: &[(Option<(u32, u32)>, &str)], assertion, exit| {
+        let written = written(cases, None);
+        let extra = check_rates(&written.run, &written.summary, None, Some(assertion)).unwrap();
+        let gate = Gate::with_conditions(&written.summary, &PlannedGates::default(), &extra);
+        assert_eq!(gate.exit(), exit, "{extra:?}");
+    };
+    check(&[(None, "s")], 0.1, 1);
+    check(&[(None, "ps")], 0.5, 0);
+    check(&[(None, "ps")], 0.6, 1);
+    check(&[(None, "pt")], 0.5, 0);
+    check(&[(None, "pt")], 0.6, 3);
 }
 
 /// An exit code depends on these verdicts, so the index alone is never believed.
