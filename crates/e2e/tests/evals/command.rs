@@ -336,6 +336,25 @@ fn e37_a_task_set_can_be_what_a_server_ships() {
     expect(&resumed, 2, "consent is required");
 }
 
+/// The server leaves malformed evals out of the list of a level.
+#[test]
+fn an_eval_whose_level_is_unreadable_counts_for_every_level() {
+    let mut good = execution("good", "echo", &json!({"text": "hi"}), "hi");
+    // The fixture server adds it to its results.
+    good["expected"]["content"][0]["x-unknown"] =
+        serde_json::from_str(r#"{"n": 12345678901234567890, "z": 1.5, "a": 100}"#).unwrap();
+    let mut bad = execution("bad", "echo", &json!({"text": "hi"}), "hi");
+    let input = bad.as_object_mut().unwrap().remove("input").unwrap();
+    bad["inputs"] = input;
+    for bad in [bad, json!(null)] {
+        let shop = Shop::new(&json!([bad, good, passing()]), &[]);
+        let seen = shop.run(&["--yes", "--level", "execution"]);
+        expect(&seen, 1, "INVALID");
+        expect(&seen, 1, "PASS      good");
+        assert!(!seen.stdout.contains("picks-add"), "{}", seen.stdout);
+    }
+}
+
 #[test]
 fn several_servers_of_a_config_are_run_at_once() {
     let shop = Shop::new(&json!([passing()]), &[]);

@@ -9,7 +9,7 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcp_evals::{Level, ListedEval, validate, validate_with_tools};
+use mcp_evals::{Level, ListedEval, validate};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::plan::PlanOptions;
 use proctor_core::suite::{Agent, Case, Isolation, LimitFlags, Limits, Server, ShippedEval, Suite};
@@ -176,26 +176,18 @@ pub(super) struct ServerSurvey<'a> {
 impl ServerSurvey<'_> {
     /// The offers of all servers, with the user's own evals in place of theirs.
     pub(super) async fn look(&self) -> Result<Vec<ServerOffer>, EngineError> {
-        let offers = gather(
-            self.servers,
-            self.level,
-            self.connect,
-            &ListLimits::default(),
-        )
-        .await;
+        // A server leaves malformed evals out of a level, so all are requested.
+        let offers = gather(self.servers, None, self.connect, &ListLimits::default()).await;
         let mut offers = offers.map_err(|error| {
             let reason = self.redactor.text(&error.to_string()).into_owned();
             EngineError::Unreachable(reason)
         })?;
         for (offer, own) in offers.iter_mut().zip(self.own) {
-            let of_level = |item: &&ListedEval| {
-                self.level
-                    .is_none_or(|level| item.eval().is_none_or(|eval| eval.level() == Some(level)))
-            };
-            offer.evals = own.iter().filter(of_level).cloned().collect();
-            offer.report = validate_with_tools(&offer.evals, &offer.tools);
+            offer.evals = own.to_vec();
+            offer.raw.clear();
         }
-        Ok(offers)
+        let offers = offers.into_iter();
+        Ok(offers.map(|offer| offer.of_level(self.level)).collect())
     }
 }
 
@@ -220,8 +212,9 @@ impl ServerSurvey<'_> {
             return pending().await;
         };
         let difference = on_changes(&client, async || {
-            let offer = ask(server, self.level, &client, &ListLimits::default()).await;
-            shown.still_holds(&[offer.ok()?]).err()
+            let offer = ask(server, None, &client, &ListLimits::default()).await;
+            let offer = offer.ok()?.of_level(self.level);
+            shown.still_holds(&[offer]).err()
         });
         let difference = difference.await;
         client.close().await;

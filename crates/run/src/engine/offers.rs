@@ -179,6 +179,23 @@ impl ServerOffer {
         }
     }
 
+    /// The offer with the evals of one level, if it is given, and those whose level is unknown.
+    #[must_use]
+    pub(super) fn of_level(mut self, level: Option<Level>) -> Self {
+        let fits = |item: &ListedEval| {
+            let own = item.eval().and_then(Eval::level);
+            level.is_none() || own.is_none() || own == level
+        };
+        let kept: Vec<bool> = self.evals.iter().map(fits).collect();
+        let mut of_evals = kept.iter();
+        self.evals.retain(|_| of_evals.next() == Some(&true));
+        let mut of_raw = kept.iter();
+        self.raw.retain(|_| of_raw.next() == Some(&true));
+        self.report = validate_with_tools(&self.evals, &self.tools);
+        self.level = level;
+        self
+    }
+
     /// Whether the server declares evals.
     pub fn ships_evals(&self) -> bool {
         !self.places.is_empty()
