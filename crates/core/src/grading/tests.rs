@@ -16,6 +16,7 @@ fn script(id: &str) -> Step {
         kind: "script".to_owned(),
         action: Action::Script(ScriptStep {
             source: ScriptSource::Inline("test -e x".to_owned()),
+            digest: None,
             folder: PathBuf::new(),
             env: BTreeMap::new(),
             timeout: Duration::from_secs(1),

@@ -18,6 +18,7 @@ fn script(id: &str) -> Step {
         kind: "script".to_owned(),
         action: Action::Script(ScriptStep {
             source: ScriptSource::Inline("test -e x".to_owned()),
+            digest: None,
             folder: std::path::PathBuf::new(),
             env: std::collections::BTreeMap::new(),
             timeout: std::time::Duration::from_secs(1),

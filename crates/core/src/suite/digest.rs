@@ -282,6 +282,7 @@ mod tests {
                 kind: "script".to_owned(),
                 action: Action::Script(ScriptStep {
                     source,
+                    digest: None,
                     folder: "/somewhere".into(),
                     env: BTreeMap::new(),
                     timeout: Duration::from_secs(1),

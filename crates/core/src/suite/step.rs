@@ -50,6 +50,9 @@ pub enum Action {
 #[serde(rename_all = "camelCase")]
 pub struct ScriptStep {
     pub source: ScriptSource,
+    /// The digest of its file when the suite was loaded, so that what runs is what was loaded.
+    #[serde(skip)]
+    pub digest: Option<String>,
     /// The folder it runs in.
     pub folder: PathBuf,
     pub env: BTreeMap<String, Template>,

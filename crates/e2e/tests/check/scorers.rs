@@ -106,6 +106,32 @@ fn a_report_of_several_lines_is_read() {
     assert_eq!(seen.code, Some(1));
 }
 
+#[test]
+fn a_script_file_that_was_replaced_during_the_run_is_not_run() {
+    let suite = SuiteFixture::new(RULES, &[]);
+    // A setup step does what an agent could do.
+    let steps = |setup: &str| {
+        let verify = json!([{"id": "score", "script": {"file": "check.sh"}}]);
+        let setup = json!([{"script": {"inline": setup}}]);
+        suite.task("greet", &json!({"setup": setup, "verify": verify}));
+        suite.write("tasks/check.sh", "#!/bin/sh\ntest -e \"$PWD/never\"\n");
+        suite.check(&["-o", "json"]).run()
+    };
+    let seen = steps("echo 'exit 0' > check.sh; touch ran");
+    let (outcome, check) = graded(&seen);
+    assert_eq!(outcome, "Errored", "{check}\n{}", seen.stderr);
+    let reason = check["verdict"]["unknown"]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("has changed since the suite was loaded"),
+        "{reason}"
+    );
+    assert_eq!(seen.code, Some(3));
+    let (outcome, _) = graded(&steps("rm check.sh"));
+    assert_eq!(outcome, "Errored");
+    let (outcome, _) = graded(&steps("touch check.sh"));
+    assert_eq!(outcome, "Failed");
+}
+
 /// Reports a pass, and does not end.
 const HANGS: &str = r#"echo '{"verdict": "pass"}'; sleep 600"#;
 

@@ -152,6 +152,7 @@ impl Stage {
     pub fn inline(&self, script: &str) -> Action {
         Action::Script(ScriptStep {
             source: ScriptSource::Inline(script.to_owned()),
+            digest: None,
             folder: self.folder(),
             env: BTreeMap::new(),
             timeout: LIMIT,

@@ -7,6 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use proctor_core::suite::checkout::file_digest;
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::step::{ScriptSource, ScriptStep};
 use proctor_record::duration;
@@ -39,6 +40,10 @@ enum ScriptStepError {
     Variable(#[from] VariableError),
     #[error("could not read `{path}`: {source}")]
     Read { path: PathBuf, source: io::Error },
+    #[error(
+        "`{0}` has changed since the suite was loaded, so it was not run; the agent or a step may have replaced it"
+    )]
+    Changed(PathBuf),
     #[error("could not write the script to a file: {0}")]
     Write(io::Error),
 }
@@ -141,6 +146,11 @@ impl Steps {
             },
             source,
         })?;
+        if let Some(loaded) = &script.digest
+            && file_digest(&path).ok().as_ref() != Some(loaded)
+        {
+            return Err(ScriptStepError::Changed(path));
+        }
         let shell = env.get("SHELL").filter(|shell| !shell.is_empty());
         let (program, args) = command(&path, &start, shell.map_or("/bin/sh", String::as_str));
         Ok(Spawn {

@@ -22,6 +22,7 @@ use super::{
 use crate::decode::{Context, Decode, LooseText};
 use crate::document::{Node, NodeValue};
 use crate::pattern::Pattern;
+use crate::suite::checkout::file_digest;
 use crate::suite::files::{FileOrigin, neighbour_hint};
 use crate::suite::rows::row_names;
 use crate::suite::step_file::{
@@ -193,8 +194,13 @@ impl OneStep<'_> {
             .map_or(Span::default(), |c| c.span);
         let may_fail = file.continue_on_error.as_ref().is_some_and(|c| c.value);
         self.warn_of_vacuous(may_fail, span, message);
+        let digest = match &source {
+            ScriptSource::File(path) => file_digest(path).ok(),
+            ScriptSource::Inline(_) => None,
+        };
         Some(ScriptStep {
             source,
+            digest,
             folder,
             env: self.templates(&file.env),
             timeout: file.timeout.unwrap_or(SCRIPT_TIMEOUT),
