@@ -100,6 +100,14 @@ impl Compiler {
     fn operator(&mut self, key: &str, operand: &Value) -> Option<Operator> {
         match key {
             "$exact" => Some(Operator::Exact(operand.clone())),
+            "$contains" if operand.as_str() == Some("") => {
+                let hint = "for a list with an empty string, use `$contains: {$exact: \"\"}`";
+                self.error(
+                    "every string contains the empty string".to_owned(),
+                    Some(hint.to_owned()),
+                );
+                None
+            }
             "$contains" => Some(Operator::Contains(ContainsOperand {
                 text: operand.as_str().map(str::to_owned),
                 element: self.operand(operand),
@@ -142,6 +150,15 @@ impl Compiler {
             return self.refuse("$match", "a pattern", operand);
         };
         match Pattern::compile(written) {
+            Ok(pattern) if pattern.matches_every_text() => {
+                let hint =
+                    "use `.+` to require a non-empty string, or `$type: string` for any string";
+                self.error(
+                    format!("`{written}` matches every string"),
+                    Some(hint.to_owned()),
+                );
+                None
+            }
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 self.error(

@@ -66,9 +66,26 @@ fn match_is_a_pattern_on_a_string() {
         "expected a string that matches `1`, found 1",
     );
     check_absent(
-        r#"{"$match":""}"#,
-        Err("expected a string that matches ``, found nothing"),
+        r#"{"$match":"x"}"#,
+        Err("expected a string that matches `x`, found nothing"),
     );
+    for vacuous in ["", ".*", "(?i)^"] {
+        check_errors(
+            &format!(r#"{{"$match":"{vacuous}"}}"#),
+            &[&format!(
+                "$match: `{vacuous}` matches every string (use `.+` to require a non-empty string, or \
+                 `$type: string` for any string)"
+            )],
+        );
+    }
+    check_errors(
+        r#"{"a":{"$contains":{"b":{"$contains":""}}}}"#,
+        &[
+            "a/$contains/b/$contains: every string contains the empty string (for a list with an \
+           empty string, use `$contains: {$exact: \"\"}`)",
+        ],
+    );
+    check_match(r#"{"$contains":{"$exact":""}}"#, r#"["a",""]"#);
     check_errors(
         r#"{"a":{"$match":"("}}"#,
         &["a/$match: invalid regular expression `(`: unclosed group"],

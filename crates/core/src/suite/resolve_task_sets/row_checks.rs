@@ -74,7 +74,8 @@ impl RowChecks {
         let checks = file.map(|file| shared_checks(&file, scope, tasks.cx));
         if tasks.cx.fatal() != before {
             self.is_wrong = true;
-            let message = format!("the assertions are wrong for `{case}`");
+            let line = row.span.line;
+            let message = format!("the assertions are wrong for `{case}`, the row in line {line}");
             tasks
                 .cx
                 .report(node.span, Problem::error(Code::Value, message));

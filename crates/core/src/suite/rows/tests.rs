@@ -239,10 +239,33 @@ fn assertions_of_rows_are_checked_for_each_row() {
     assert_eq!(
         loaded(spec, USED, &[]).unwrap_err(),
         [
-            "eval.yaml:8: the assertions are wrong for `t[b]`",
+            "eval.yaml:8: the assertions are wrong for `t[b]`, the row in line 8",
             "eval.yaml:8: the string is empty",
         ]
     );
+    let spec = "  prompt: {inline: p}\n  rowsFrom: rows.csv\n";
+    let csv: [(&str, &[u8]); 1] = [("rows.csv", b"id,word\na,hi\nb,\n")];
+    for (matcher, problem) in [
+        (
+            "$contains: \"{row.word}\"",
+            "every string contains the empty string",
+        ),
+        ("$match: \"{row.word}\"", "`` matches every string"),
+        (
+            "$match: \"(?i)^{row.word}\"",
+            "`(?i)^` matches every string",
+        ),
+    ] {
+        let used =
+            format!("{{toolsUsed: [{{server: s, tool: t, arguments: {{q: {{{matcher}}}}}}}]}}");
+        assert_eq!(
+            loaded(spec, &used, &csv).unwrap_err(),
+            [
+                "eval.yaml:8: the assertions are wrong for `t[b]`, the row in line 3".to_owned(),
+                format!("eval.yaml:8: {problem}"),
+            ]
+        );
+    }
     let without = "  prompt: {inline: p}\n";
     assert_eq!(
         loaded(without, USED, &[]).unwrap_err(),
