@@ -9,6 +9,12 @@ use serde_json::{Value, json};
 const RULES: &str = r"
   - when: {user: nothing}
     reply: {text: I did nothing.}
+  - when: {user: be silent}
+    reply: {text: ' '}
+  - when: {user: be brief, results: 1}
+    reply: {calls: [{tool: add, arguments: {a: 1, b: 2}}]}
+  - when: {user: be brief}
+    reply: {text: ''}
   - when: {user: give up}
     reply: {refuse: I give up.}
   - when: {results: 0}
@@ -118,6 +124,32 @@ fn an_agent_that_stops_early_passes_no_later_turn() {
         "refused to answer",
     );
     assert_eq!(prompts(&seen), [None, Some(2)]);
+}
+
+#[test]
+fn an_agent_that_is_silent_in_one_turn_does_not_pass() {
+    let suite = suite();
+    let forbids = json!({"maxToolCalls": 0});
+    for turns in [
+        json!([said("be silent", &forbids)]),
+        json!([
+            said("be silent", &unused("add")),
+            said("nothing", &Value::Null)
+        ]),
+    ] {
+        let seen = run(&suite, &turns);
+        let reason = "the agent gave no answer and made no calls in turn 2";
+        ends(&seen, Outcome::Failed, Some(Blame::Agent), reason);
+        assert_eq!(prompts(&seen), [None, Some(2)]);
+        assert_eq!(seen.code, Some(1));
+        let folder = seen.record.display().to_string();
+        let output = suite.proctor(&["result", "regrade", &folder]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+    }
+    // A call alone is an answer.
+    let seen = run(&suite, &json!([said("be brief", &used("add"))]));
+    ends(&seen, Outcome::Passed, None, "");
 }
 
 #[test]

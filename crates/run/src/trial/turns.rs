@@ -1,6 +1,6 @@
 //! The conversation of a task: the prompt, and what the user says after it.
 
-use proctor_core::grading::is_blank;
+use proctor_core::grading::{SILENT, is_blank};
 use proctor_core::suite::turns::UserTurn;
 use proctor_models::{LoopLimits, ModelClient};
 use proctor_record::event::{Blame, Body, EventKind, Purpose, TrialEnded};
@@ -44,6 +44,8 @@ struct UserConversation<'a> {
     messages: Vec<ModelMessage>,
     /// What the user said, and the answer to it.
     exchanges: Vec<(String, String)>,
+    /// Whether the user says something after the prompt.
+    has_turns: bool,
     spent: AgentSpending,
 }
 
@@ -76,7 +78,8 @@ impl Trial {
     }
 
     /// Runs the agent until it has answered every message of the user. A turn without an answer
-    /// ends the conversation.
+    /// ends the conversation. So does a blank answer without a call, which would pass all checks of
+    /// the turn that only forbid something; the grading handles it if there is only the prompt.
     pub(super) async fn converse(
         &self,
         tools: &Toolbox,
@@ -88,6 +91,7 @@ impl Trial {
             asker,
             messages: Vec::new(),
             exchanges: Vec::new(),
+            has_turns: !script.turns.is_empty(),
             spent: AgentSpending::default(),
         };
         let mut outcome = self.say(&mut conversation, &script.prompt, None).await?;
@@ -121,6 +125,7 @@ impl Trial {
         });
         let mut messages = std::mem::take(&mut conversation.messages);
         messages.push(ModelMessage::User(text.to_owned()));
+        let said_before = messages.len();
         let (outcome, messages) = drive(Task {
             messages,
             asker: conversation.asker,
@@ -144,6 +149,14 @@ impl Trial {
             });
             let exchange = (text.to_owned(), answer.clone());
             conversation.exchanges.push(exchange);
+            let replies = &conversation.messages[said_before..];
+            if conversation.has_turns
+                && is_blank(answer)
+                && !has_called(replies, conversation.tools)
+            {
+                let reason = format!("{SILENT} in turn {}", turn.unwrap_or(1));
+                return Ok(AgentOutcome::Stopped(reason));
+            }
         }
         Ok(outcome)
     }
@@ -218,4 +231,12 @@ fn opening(exchanges: &[(String, String)]) -> String {
     });
     let so_far = each.collect::<Vec<_>>().join("\n\n");
     format!("{so_far}\n\nWrite the user's next message.")
+}
+
+/// Whether any of these messages has a call of a tool that exists.
+fn has_called(messages: &[ModelMessage], tools: &Toolbox) -> bool {
+    messages.iter().any(|message| match message {
+        ModelMessage::Assistant(turn) => turn.calls.iter().any(|call| tools.called(call).is_some()),
+        ModelMessage::User(_) | ModelMessage::Media(_) | ModelMessage::Results(_) => false,
+    })
 }
