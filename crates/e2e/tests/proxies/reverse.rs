@@ -8,3 +8,4 @@ mod older;
 pub mod raw;
 mod sessions;
 pub mod stage;
+mod uploads;
